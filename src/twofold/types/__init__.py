@@ -1,0 +1,45 @@
+"""Words and values: what the whole of twofold speaks of. No I/O, no SQL."""
+
+from twofold.types.access import Access, Owner, Scope
+from twofold.types.degradation import Degradation, DegradationCode
+from twofold.types.record import UNSET, Fields, NewRecord, Record, Unset, Vector, Vectors, content_hash
+from twofold.types.result import (
+    Added,
+    AddReport,
+    Explanation,
+    Hit,
+    LegScore,
+    Mode,
+    NearDuplicate,
+    Outcome,
+    Progress,
+    SearchResult,
+    Stage,
+)
+
+__all__ = [
+    "UNSET",
+    "Access",
+    "AddReport",
+    "Added",
+    "Degradation",
+    "DegradationCode",
+    "Explanation",
+    "Fields",
+    "Hit",
+    "LegScore",
+    "Mode",
+    "NearDuplicate",
+    "NewRecord",
+    "Outcome",
+    "Owner",
+    "Progress",
+    "Record",
+    "Scope",
+    "SearchResult",
+    "Stage",
+    "Unset",
+    "Vector",
+    "Vectors",
+    "content_hash",
+]

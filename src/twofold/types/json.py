@@ -1,0 +1,72 @@
+"""JSON that comes back exactly as it went in: what it may hold, and how it is written."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from twofold.errors import InvalidRecordError
+
+__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json"]
+
+MAX_DEPTH = 100
+"""How deep JSON may nest; SQLite's own limit is 1,000, Python's recursion limit is close to it."""
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def checked_text(value: object, what: str) -> str:
+    """``value``, if it is text that SQLite and JSON hold unchanged.
+
+    Raises:
+        InvalidRecordError: it is no text, or holds NUL or a lone surrogate.
+    """
+    if not isinstance(value, str):
+        raise InvalidRecordError(f"{what} is text, not {type(value).__name__}")
+    if "\0" in value:
+        raise InvalidRecordError(f"{what} holds a NUL character")
+    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+        raise InvalidRecordError(f"{what} holds a lone surrogate, which UTF-8 cannot encode")
+    return str(value)
+
+
+def checked_json(value: Any, what: str, _depth: int = 0) -> Any:
+    """A deep copy of ``value``, if JSON and SQLite hold it unchanged.
+
+    Args:
+        value: None, bool, int of 64 bits, finite float, text, and lists and dicts of these.
+        what: how an error message calls it, e.g. ``"metadata"``.
+
+    Raises:
+        InvalidRecordError: anything else, text with NUL or a lone surrogate included.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return checked_text(value, what)
+    if isinstance(value, int):
+        if value not in _INT64:
+            raise InvalidRecordError(f"{what} holds an integer beyond 64 bits")
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidRecordError(f"{what} holds {value}, which JSON has no word for")
+        return float(value)
+    if _depth >= MAX_DEPTH:
+        raise InvalidRecordError(f"{what} is nested more than {MAX_DEPTH} deep")
+    if isinstance(value, list):
+        return [checked_json(item, f"{what}[{index}]", _depth + 1) for index, item in enumerate(value)]
+    if isinstance(value, dict):
+        return {
+            checked_text(key, f"a key of {what}"): checked_json(item, f"{what}[{key!r}]", _depth + 1)
+            for key, item in value.items()
+        }
+    raise InvalidRecordError(
+        f"{what} holds a {type(value).__name__}; JSON has None, bool, int, float, str, list and dict"
+    )
+
+
+def dump_json(value: Any) -> str:
+    """Compact UTF-8 JSON of what :func:`checked_json` let through."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

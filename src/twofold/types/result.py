@@ -1,0 +1,221 @@
+"""What a search and a write give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, overload
+
+from twofold.types.degradation import Degradation, DegradationCode
+from twofold.types.record import Record
+
+__all__ = [
+    "AddReport",
+    "Added",
+    "Explanation",
+    "Hit",
+    "LegScore",
+    "Mode",
+    "NearDuplicate",
+    "Outcome",
+    "Progress",
+    "SearchResult",
+    "Stage",
+]
+
+
+class Mode(StrEnum):
+    """Which legs a search uses."""
+
+    HYBRID = "hybrid"
+    """Both, as far as they are available."""
+    KEYWORD = "keyword"
+    """Keywords only."""
+    VECTOR = "vector"
+    """Vectors only; an error where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegScore:
+    """What one leg said of a record."""
+
+    rank: int
+    """From 1."""
+    raw: float
+    """Higher is better: BM25 of the keyword leg (relative to the query and the store), cosine (-1 to 1) of the vector leg."""
+    contribution: float
+    """What it added to the fused score before that was scaled to 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a hit is where it is."""
+
+    legs: Mapping[str, LegScore]
+    """By leg, ``"keyword"`` and ``"vector"``; only those that found the record."""
+    fused: float
+    """The fused score before it was scaled; the sum of the contributions."""
+    best_possible: float
+    """What the fused score is divided by: its maximum over the configured legs."""
+    formula: str
+    """How the legs were made one, in short, e.g. ``"rrf(k=60)"``."""
+
+    def __str__(self) -> str:
+        words = {"keyword": "bm25", "vector": "cosine"}
+        found = [
+            f"{leg} rank {score.rank} ({words.get(leg, 'score')} {score.raw:.4g})" for leg, score in self.legs.items()
+        ]
+        missing = [f"not in {leg}" for leg in words if leg not in self.legs and self.formula.startswith("rrf")]
+        return f"{', '.join(found + missing)}; {self.formula}: {self.fused:.4g} of at most {self.best_possible:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One record that answers a search."""
+
+    record: Record
+    """The record."""
+    score: float
+    """0 to 1, higher is better; what it means depends on the mode, see the docs on scores."""
+    explanation: Explanation
+    """Where it comes from."""
+
+    @property
+    def id(self) -> str:
+        """The record's id."""
+        return self.record.id
+
+    @property
+    def text(self) -> str:
+        """The record's text."""
+        return self.record.text
+
+    @property
+    def why(self) -> str:
+        """The explanation in one line."""
+        return str(self.explanation)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a search, for those who ask why."""
+
+    name: str
+    """E.g. ``"keyword"``, ``"fuse"``."""
+    milliseconds: float
+    """Wall time it took."""
+    detail: Mapping[str, Any]
+    """What went in and came out, of visible records only."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult(Sequence[Hit]):
+    """The answer: a sequence of hits that also says what it could not do."""
+
+    hits: tuple[Hit, ...] = ()
+    """At most k, best first."""
+    linked: tuple[Hit, ...] = ()
+    """Records linked to the hits, apart from them; empty unless expansion is asked for."""
+    degradations: tuple[Degradation, ...] = ()
+    """Why this is less than a full answer; empty if it is not."""
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds of wall time by stage."""
+    trace: tuple[Stage, ...] | None = None
+    """Each stage's input and output, if asked for; else None."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether anything was missing."""
+        return bool(self.degradations)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The hits' ids, best first."""
+        return tuple(hit.id for hit in self.hits)
+
+    def has(self, code: DegradationCode | str) -> bool:
+        """Whether this degradation is among those named."""
+        return any(degradation.code == code for degradation in self.degradations)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+
+class Outcome(StrEnum):
+    """What became of a record that was added."""
+
+    ADDED = "added"
+    """It is new."""
+    UPDATED = "updated"
+    """It replaced the one of the same id."""
+    UNCHANGED = "unchanged"
+    """The one of the same id is equal; nothing was written."""
+    SKIPPED = "skipped"
+    """Another record has the same text, and ``duplicates="skip"`` was asked for; the id is the other's."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearDuplicate:
+    """A record that is much like one that was added."""
+
+    id: str
+    """Its id."""
+    similarity: float
+    """The cosine, up to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What became of one record."""
+
+    id: str
+    """Its id."""
+    outcome: Outcome
+    """Whether it is new."""
+    pending: bool = False
+    """Whether its vector is still to be made."""
+    near_duplicates: tuple[NearDuplicate, ...] = ()
+    """Records much like it, if they were asked for."""
+    degradations: tuple[Degradation, ...] = ()
+    """Why the write is less than it could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long piece of work has come."""
+
+    done: int
+    """Records finished and committed."""
+    total: int | None
+    """Records in all; None where the input does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport:
+    """What became of many records."""
+
+    ids: tuple[str, ...] = ()
+    """One a record, in the order given."""
+    added: int = 0
+    """How many are new."""
+    updated: int = 0
+    """How many replaced another."""
+    unchanged: int = 0
+    """How many were there already, equal."""
+    skipped: int = 0
+    """How many were left out as duplicates."""
+    pending: int = 0
+    """How many still wait for a vector."""
+    degradations: tuple[Degradation, ...] = ()
+    """Why the write is less than it could be; each reason once."""
