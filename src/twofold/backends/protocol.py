@@ -144,7 +144,8 @@ class Mark(NamedTuple):
     """Seconds since the epoch."""
 
 
-class Damage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Damage:
     """One kind of fault that ``check`` found."""
 
     code: str
@@ -240,12 +241,14 @@ class Reader(Protocol):
 
     def records(self, keys: Sequence[int]) -> dict[int, Record]:
         """The records of these keys in one statement; what is gone is left out. Not checked for access: the keys
-        come from a leg, a scan or a look-up of the same snapshot."""
+        come from a leg, a scan or a look-up of the same snapshot.
+        """
         ...
 
     def find(self, id: str, namespace: tuple[str, ...], owners: Sequence[Owner] | None) -> list[tuple[int, Owner]]:
         """The keys that hold ``id`` in ``namespace``, archived ones too, in the order of ``owners``; None means
-        every owner. Who may see what is the caller's to ask for by naming the owners."""
+        every owner. Who may see what is the caller's to ask for by naming the owners.
+        """
         ...
 
     def scan(self, visible: Visibility, order: Sequence[Order], limit: int | None, offset: int) -> list[int]:
@@ -300,12 +303,14 @@ class Writer(Reader, Protocol):
 
     def insert(self, record: Record, vectors: VectorWrite | None) -> int:
         """Add a record with its tokens and vectors, or marked as pending if it has text, the file has a
-        fingerprint and ``vectors`` is None. Gives its key."""
+        fingerprint and ``vectors`` is None. Gives its key.
+        """
         ...
 
     def replace(self, key: int, record: Record, vectors: VectorWrite | None) -> None:
         """Put ``record`` in the place of the one at ``key``. Tokens, vectors and the pending mark follow the text:
-        if that is unchanged and ``vectors`` is None, the vectors stay."""
+        if that is unchanged and ``vectors`` is None, the vectors stay.
+        """
         ...
 
     def attach(self, key: int, vectors: VectorWrite) -> bool:

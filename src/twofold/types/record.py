@@ -37,7 +37,7 @@ Fields: TypeAlias = Mapping[str, FieldText]
 """A record's text by field name."""
 
 Vector: TypeAlias = "Sequence[float] | npt.NDArray[np.floating[Any]]"
-"""One embedding: numbers of the space's dimension, finite and not all zero; any length, for only its direction counts."""
+"""One embedding: shape (dimension,), finite, not all zero; it need not be of unit length, only its direction counts."""
 
 Vectors: TypeAlias = "Vector | Mapping[str, Vector | Sequence[Vector]]"
 """One embedding for a store with one field, or one (or one a part) by field name."""
@@ -157,9 +157,7 @@ class Record:
     @property
     def text(self) -> str:
         """All of its text: fields and parts joined by line ends."""
-        return "\n".join(
-            text if isinstance(text, str) else "\n".join(text) for text in self.fields.values()
-        )
+        return "\n".join(text if isinstance(text, str) else "\n".join(text) for text in self.fields.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,8 @@ class LegScore:
     rank: int
     """From 1."""
     raw: float
-    """Higher is better: BM25 of the keyword leg (relative to the query and the store), cosine (-1 to 1) of the vector leg."""
+    """Higher is better: the keyword leg's BM25 (0 or more, comparable within one query), the vector leg's cosine
+    (-1 to 1)."""
     contribution: float
     """What it added to the fused score before that was scaled to 0..1."""
 

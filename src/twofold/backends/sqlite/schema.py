@@ -1,0 +1,109 @@
+"""The tables of a twofold file. Changed only by :mod:`twofold.backends.sqlite.migrations`.
+
+``records`` is the truth; ``fts`` and the in-memory vector index are derived from it and from ``vectors``, and can
+be made anew at will. Times are whole microseconds since 1970 in UTC. An owner is ``(scope, owner)``.
+
+A namespace is stored as its words, each followed by U+001F, so that a whole-segment prefix is a range of the index
+(``('users', 'u1')`` is ``users␟u1␟``; everything below it lies from there to ``users␟u1`` + U+0020, excluded).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twofold.types import Scope
+
+__all__ = ["APPLICATION_ID", "INITIAL", "SCOPE_CODES", "fts_columns", "fts_ddl"]
+
+APPLICATION_ID: Final = 0x32464C44
+"""Marks a file as twofold's in its SQLite header: the bytes ``2FLD``."""
+
+SCOPE_CODES: Final = {Scope.GLOBAL: 0, Scope.ROOM: 1, Scope.PERSONAL: 2}
+"""How scopes are stored; a global record's owner is ``''``."""
+
+INITIAL: Final = (
+    # name → value: fields (JSON list), language, stop_words (JSON list or null), analyzer (the version that fts was
+    # made with, '' = fts is not to be used), tenant, fingerprint, dimension. A missing row is an unset value.
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    # One row: the number of the last write; touches do not count.
+    "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), generation INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (1, 0)",
+    """
+    CREATE TABLE records (
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL,
+        scope INTEGER NOT NULL,
+        owner TEXT NOT NULL,
+        namespace TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        project TEXT,
+        source TEXT,
+        fields NOT NULL,              -- JSON object: TEXT, or BLOB (UTF-8, surrogatepass) for lone surrogates
+        parts INTEGER NOT NULL,       -- how many pieces of its text can be embedded; 0: it never has a vector
+        tags TEXT NOT NULL,           -- JSON list
+        metadata TEXT NOT NULL,       -- JSON object
+        payload TEXT,                 -- JSON
+        importance REAL NOT NULL,
+        strength REAL NOT NULL,
+        access_count INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        last_accessed INTEGER NOT NULL,
+        event_at INTEGER,
+        valid_from INTEGER,
+        valid_to INTEGER,
+        expires_at INTEGER,
+        archived_at INTEGER,
+        superseded_by TEXT,           -- an id under the same owner and namespace
+        content_hash TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        generation INTEGER NOT NULL,  -- of the write that last changed the row, its tokens or its vectors
+        UNIQUE (id, namespace, scope, owner)
+    )
+    """,
+    "CREATE INDEX records_by_generation ON records (generation)",
+    "CREATE INDEX records_by_namespace ON records (namespace, scope, owner)",
+    "CREATE INDEX records_by_content ON records (content_hash)",
+    "CREATE INDEX records_by_source ON records (source) WHERE source IS NOT NULL",
+    "CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, field TEXT NOT NULL,"
+    " dimension INTEGER NOT NULL, UNIQUE (fingerprint, field))",
+    """
+    CREATE TABLE vectors (
+        id INTEGER PRIMARY KEY,
+        space INTEGER NOT NULL REFERENCES spaces (id),
+        key INTEGER NOT NULL,
+        part INTEGER NOT NULL,
+        content_hash TEXT NOT NULL,
+        vector BLOB NOT NULL,         -- little-endian float32, as given (not normalised)
+        UNIQUE (key, space, part)
+    )
+    """,
+    # Records that have text but no vector of the file's fingerprint. A reason: the embedder refused this one.
+    "CREATE TABLE pending (key INTEGER PRIMARY KEY, reason TEXT, attempts INTEGER NOT NULL DEFAULT 0)",
+    # What was deleted, for indexes that are behind.
+    "CREATE TABLE tombstones (generation INTEGER NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (generation, key))"
+    " WITHOUT ROWID",
+    # A record manager's entries.
+    "CREATE TABLE marks (scope INTEGER NOT NULL, owner TEXT NOT NULL, namespace TEXT NOT NULL, key TEXT NOT NULL,"
+    " grp TEXT, time REAL NOT NULL, PRIMARY KEY (scope, owner, namespace, key)) WITHOUT ROWID",
+)
+"""The first schema, without the keyword index: that one needs FTS5, which a Python may lack."""
+
+_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+
+
+def fts_columns(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of the keyword index: one a field, then the tags."""
+    return (*(f"f_{field}" for field in fields), "tags")
+
+
+def fts_ddl(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The keyword index: our tokens, joined by spaces, so FTS5's own tokenizer must cut at spaces alone."""
+    columns = ", ".join(f'"{column}"' for column in fts_columns(fields))
+    token_characters = _PUNCTUATION.replace("'", "''").replace('"', '""')
+    return (
+        f"CREATE VIRTUAL TABLE fts USING fts5({columns}, content='',"
+        f" tokenize=\"ascii tokenchars '{token_characters}'\")",
+        "CREATE VIRTUAL TABLE fts_terms USING fts5vocab(fts, 'row')",
+        "CREATE VIRTUAL TABLE fts_postings USING fts5vocab(fts, 'instance')",
+    )
