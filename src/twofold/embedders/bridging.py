@@ -1,0 +1,109 @@
+"""Running an async embedder from the synchronous core.
+
+The async twins of the store run the synchronous core in a worker thread. They say here which event loop the caller
+is on, so that an async embedder runs on that loop, where its clients and connections live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import nullcontext
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from twofold.cancellation import current_cancellation
+from twofold.errors import ConfigurationError
+
+__all__ = ["calling_loop", "run_awaitable"]
+
+T = TypeVar("T")
+
+calling_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("twofold_calling_loop", default=None)
+"""The caller's running event loop, set in the worker thread that its call runs in; None in a synchronous call."""
+
+
+_CALLED_OFF = "called off while the embedder was asked"
+
+
+def run_awaitable(make: Callable[[], Awaitable[T]], what: str) -> T:
+    """Wait, in synchronous code, for what ``make()`` gives.
+
+    On the caller's loop if :data:`calling_loop` names it; else, if this thread runs no loop, on a new one. The
+    current :class:`~twofold.cancellation.Cancellation` cancels it.
+
+    Args:
+        make: makes the awaitable; called on the thread of the loop that it then runs on.
+        what: what it is, as the error calls it.
+
+    Raises:
+        ConfigurationError: this thread runs a loop, which waiting here would block.
+        asyncio.CancelledError: the call was called off, before or while it waited.
+    """
+
+    async def awaited() -> T:
+        return await make()
+
+    if _running_loop() is not None:
+        raise ConfigurationError(
+            f"{what} is async and this thread runs an event loop, which waiting here would block; "
+            "call the async method instead, e.g. `await store.asearch(...)` for `store.search(...)`"
+        )
+    cancellation = current_cancellation.get()
+    if cancellation is not None and cancellation.cancelled:
+        raise asyncio.CancelledError(_CALLED_OFF)
+    loop = calling_loop.get()
+    work = awaited()
+    if loop is None:
+        return asyncio.run(_cancellable(work))
+    try:
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+    except RuntimeError:  # the caller's loop was closed meanwhile
+        work.close()
+        raise
+    return _wait(future)
+
+
+def _wait(future: concurrent.futures.Future[T]) -> T:
+    """The result of what runs on another thread's loop."""
+    cancellation = current_cancellation.get()
+    with nullcontext() if cancellation is None else cancellation.calling(_canceller(future)):
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            if cancellation is not None and cancellation.cancelled:
+                raise asyncio.CancelledError(_CALLED_OFF) from None
+            raise
+        except BaseException:
+            future.cancel()  # interrupted while waiting: nobody is left to take the answer
+            raise
+
+
+def _canceller(future: concurrent.futures.Future[Any]) -> Callable[[], None]:
+    def cancel() -> None:
+        future.cancel()
+
+    return cancel
+
+
+async def _cancellable(work: Coroutine[Any, Any, T]) -> T:
+    """``work`` in a task of this loop, cancelled by whichever thread calls the current work off."""
+    cancellation = current_cancellation.get()
+    if cancellation is None:
+        return await work
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+
+    def cancel() -> None:
+        loop.call_soon_threadsafe(task.cancel)
+
+    with cancellation.calling(cancel):
+        return await task
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
