@@ -6,11 +6,17 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Final, Literal
 
 from twofold.errors import ConfigurationError
 
-__all__ = ["SearchParams", "StoreSettings", "utc_now"]
+__all__ = ["DEFAULT_FIELDS", "DEFAULT_LANGUAGE", "SearchParams", "StoreSettings", "utc_now"]
+
+DEFAULT_FIELDS: Final = ("text",)
+"""The fields of a new file, where ``StoreSettings.fields`` is not set."""
+
+DEFAULT_LANGUAGE: Final = "english"
+"""The language of a new file, where ``StoreSettings.language`` is not set."""
 
 
 def utc_now() -> datetime:
@@ -71,10 +77,11 @@ class StoreSettings:
     """
 
     fields: tuple[str, ...] | None = None
-    """The names of a record's pieces of text, fixed when the file is made. Default: the file's, or ``("text",)``."""
+    """The names of a record's pieces of text, fixed when the file is made. Default: the file's, or
+    ``DEFAULT_FIELDS``."""
     language: str | None = None
     """The language of stemming and stop words, e.g. ``"english"``, ``"russian"``, or ``"none"`` for neither.
-    Changing it indexes the file's text anew. Default: the file's, or ``"english"``."""
+    Changing it indexes the file's text anew. Default: the file's, or ``DEFAULT_LANGUAGE``."""
     stop_words: tuple[str, ...] | None = None
     """Words dropped from a query if others remain. Default: the language's list; ``()``: none."""
     field_weights: Mapping[str, float] = field(default_factory=dict)

@@ -28,7 +28,7 @@ def checked_text(value: object, what: str) -> str:
         raise InvalidRecordError(f"{what} holds a NUL character")
     if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
         raise InvalidRecordError(f"{what} holds a lone surrogate, which UTF-8 cannot encode")
-    return str(value)
+    return str.__str__(value)  # the text of an enum with text too, not its name
 
 
 def checked_json(value: Any, what: str, _depth: int = 0) -> Any:

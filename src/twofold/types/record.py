@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, Literal, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from twofold.errors import InvalidRecordError
 from twofold.types.access import Owner, Scope
 from twofold.types.json import checked_json, checked_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "UNSET",
@@ -154,6 +156,20 @@ class Record:
         """Scope and owner as one value."""
         return Owner(self.scope, self.owner)
 
+    def is_living(self, at: datetime) -> bool:
+        """Whether calls that do not ask for archived records see it at ``at``.
+
+        It is neither archived nor superseded, ``at`` lies before ``expires_at`` and ``valid_to`` and not before
+        ``valid_from``: the plain predicate that every backend must match.
+        """
+        return (
+            self.archived_at is None
+            and self.superseded_by is None
+            and (self.expires_at is None or at < self.expires_at)
+            and (self.valid_from is None or self.valid_from <= at)
+            and (self.valid_to is None or at < self.valid_to)
+        )
+
     @property
     def text(self) -> str:
         """All of its text: fields and parts joined by line ends."""
@@ -219,6 +235,8 @@ class NewRecord:
             raise InvalidRecordError(f"text is text, not {type(self.text).__name__}")
         set_ = object.__setattr__
         if self.fields is not None:
+            if not isinstance(self.fields, Mapping):
+                raise InvalidRecordError(f"fields is a dict, not {type(self.fields).__name__}")
             set_(self, "fields", {name: _field_text(name, text) for name, text in self.fields.items()})
         if self.id is not None and not checked_text(self.id, "id"):
             raise InvalidRecordError("id is not empty")
@@ -301,7 +319,7 @@ def _field_text(name: object, text: object) -> FieldText:
 
 
 def _checked_number(value: object, what: str, least: float, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.floating, np.integer)):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidRecordError(f"{what} is a number, not {type(value).__name__}")
     number = float(value)
     if not (math.isfinite(number) and least <= number <= most):

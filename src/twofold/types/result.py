@@ -45,6 +45,8 @@ class LegScore:
     raw: float
     """Higher is better: the keyword leg's BM25 (0 or more, comparable within one query), the vector leg's cosine
     (-1 to 1)."""
+    adjacency: float
+    """The factor, 1 or more, that words standing side by side as in the query moved it up by; 1 in the vector leg."""
     contribution: float
     """What it added to the fused score before that was scaled to 0..1."""
 
@@ -55,6 +57,8 @@ class Explanation:
 
     legs: Mapping[str, LegScore]
     """By leg, ``"keyword"`` and ``"vector"``; only those that found the record."""
+    answered: tuple[str, ...]
+    """The legs that answered this search at all."""
     fused: float
     """The fused score before it was scaled; the sum of the contributions."""
     best_possible: float
@@ -63,11 +67,13 @@ class Explanation:
     """How the legs were made one, in short, e.g. ``"rrf(k=60)"``."""
 
     def __str__(self) -> str:
-        words = {"keyword": "bm25", "vector": "cosine"}
+        scales = {"keyword": "bm25", "vector": "cosine"}
         found = [
-            f"{leg} rank {score.rank} ({words.get(leg, 'score')} {score.raw:.4g})" for leg, score in self.legs.items()
+            f"{leg} rank {score.rank} ({scales.get(leg, 'score')} {score.raw:.4g}"
+            + (f", words side by side x{score.adjacency:.3g})" if score.adjacency > 1 else ")")
+            for leg, score in self.legs.items()
         ]
-        missing = [f"not in {leg}" for leg in words if leg not in self.legs and self.formula.startswith("rrf")]
+        missing = [f"not in {leg}" for leg in self.answered if leg not in self.legs]
         return f"{', '.join(found + missing)}; {self.formula}: {self.fused:.4g} of at most {self.best_possible:.4g}"
 
 

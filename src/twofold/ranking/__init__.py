@@ -1,0 +1,12 @@
+"""Pure functions that turn candidates into a ranking: no I/O, no clock of their own."""
+
+from twofold.ranking.fusion import reciprocal_rank, reciprocal_rank_fusion, reciprocal_rank_maximum
+from twofold.ranking.order import adjacency_factor, in_total_order
+
+__all__ = [
+    "adjacency_factor",
+    "in_total_order",
+    "reciprocal_rank",
+    "reciprocal_rank_fusion",
+    "reciprocal_rank_maximum",
+]

@@ -1,0 +1,72 @@
+"""Settings refuse what they cannot do."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from twofold import ConfigurationError, SearchParams, StoreSettings
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"pool": 0},
+        {"pool": 1.5},
+        {"pool": True},
+        {"rrf_k": -1},
+        {"rrf_k": math.nan},
+        {"keyword_weight": -0.1},
+        {"vector_weight": math.nan},
+        {"vector_weight": math.inf},
+        {"keyword_weight": 0, "vector_weight": 0},
+        {"min_score": 1.1},
+        {"min_score": math.nan},
+        {"min_similarity": -1.5},
+        {"adjacency": 2},
+    ],
+    ids=repr,
+)
+def test_search_params_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        SearchParams(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"fields": ()},
+        {"fields": "text"},
+        {"fields": ("a b",)},
+        {"fields": ("text", "TEXT")},
+        {"language": ""},
+        {"stop_words": "the"},
+        {"field_weights": {"text": 0}},
+        {"tag_weight": -1},
+        {"driver": "apsw"},
+        {"synchronous": "OFF"},
+        {"busy_timeout": 0},
+        {"max_readers": 0},
+        {"cache_mib": 0},
+        {"search": {"pool": 5}},
+    ],
+    ids=repr,
+)
+def test_store_settings_out_of_range(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError):
+        StoreSettings(**wrong)
+
+
+def test_unknown_settings_are_errors() -> None:
+    with pytest.raises(TypeError):
+        SearchParams(pol=5)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        StoreSettings(feilds=("a",))  # type: ignore[call-arg]
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        SearchParams().pool = 5  # type: ignore[misc]
