@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.filters import Filter
-from twofold.text.query import KeywordQuery
+from twofold.text import Analyzer, KeywordQuery
 from twofold.types import Access, Owner, Record
 
 __all__ = [
@@ -93,6 +93,11 @@ class Identity(NamedTuple):
     owner: Owner
     """The record's scope and owner."""
 
+    @property
+    def order(self) -> tuple[float, str, tuple[str, ...], str, str]:
+        """Sorts equal scores: newer first, then by id, namespace and owner."""
+        return (-self.created_at.timestamp(), self.id, self.namespace, self.owner.scope, self.owner.name or "")
+
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
@@ -164,6 +169,8 @@ class CheckReport:
     """How many records were looked at."""
     damage: tuple[Damage, ...] = ()
     """Empty if all is well."""
+    skipped: tuple[str, ...] = ()
+    """What could not be looked at, and why; empty if everything was."""
 
     @property
     def ok(self) -> bool:
@@ -268,7 +275,9 @@ class Reader(Protocol):
         ...
 
     def pending(self, visible: Visibility) -> int:
-        """How many visible records wait for a vector."""
+        """How many visible records have text but no vector of the active fingerprint; all that have text if there is
+        none yet.
+        """
         ...
 
     def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
@@ -345,6 +354,11 @@ class Backend(Protocol):
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of a record's pieces of text, fixed when the file was made."""
+        ...
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """What turns text into the tokens of this file's keyword index; queries go through the same."""
         ...
 
     @property

@@ -18,12 +18,14 @@ __all__ = ["APPLICATION_ID", "INITIAL", "SCOPE_CODES", "fts_columns", "fts_ddl"]
 APPLICATION_ID: Final = 0x32464C44
 """Marks a file as twofold's in its SQLite header: the bytes ``2FLD``."""
 
-SCOPE_CODES: Final = {Scope.GLOBAL: 0, Scope.ROOM: 1, Scope.PERSONAL: 2}
-"""How scopes are stored; a global record's owner is ``''``."""
+SCOPE_CODES: Final = {Scope.GLOBAL: 0, Scope.PERSONAL: 1, Scope.ROOM: 2}
+"""How scopes are stored, in the order of their names, so that SQL and Python put equal scores in the same order; a
+global record's owner is ``''``."""
 
 INITIAL: Final = (
     # name → value: fields (JSON list), language, stop_words (JSON list or null), analyzer (the version that fts was
-    # made with, '' = fts is not to be used), tenant, fingerprint, dimension. A missing row is an unset value.
+    # made with, '' = fts is not to be used), tenant, fingerprint, dimension, tombstones_pruned (deletes of this
+    # generation and before may have left no tombstone). A missing row is an unset value.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # One row: the number of the last write; touches do not count.
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), generation INTEGER NOT NULL)",

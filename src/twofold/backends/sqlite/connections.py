@@ -1,0 +1,314 @@
+"""Who may use which connection, when, and for how long."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TypeAlias
+
+from twofold.backends.sqlite import forks, pragmas
+from twofold.backends.sqlite.driver import Connection, Driver
+from twofold.backends.sqlite.faults import InterruptedStoreError, driver_errors, translating
+from twofold.backends.sqlite.registry import Claim
+from twofold.cancellation import current_cancellation
+from twofold.config import StoreSettings
+from twofold.errors import ForkedStoreError, ReadOnlyStoreError, StoreBusyError, StoreClosedError, StoreError
+
+__all__ = ["MEMORY", "Pool", "SqlFunction", "connect"]
+
+SqlFunction: TypeAlias = tuple[str, int, Callable[..., object]]
+"""A function for SQL: its name, how many arguments it takes, and what computes it from them alone."""
+
+MEMORY = ":memory:"
+"""The name of a database that lives in memory."""
+
+
+def connect(
+    driver: Driver, database: str, settings: StoreSettings, functions: Sequence[SqlFunction] = ()
+) -> Connection:
+    """A new connection with all pragmas and functions set."""
+    connection = driver.connect(database)
+    try:
+        pragmas.busy_timeout(connection, settings.busy_timeout)
+        pragmas.cache_size(connection, settings.cache_mib)
+        pragmas.synchronous(connection, settings.synchronous)
+        pragmas.journal_size_limit(connection)
+        pragmas.trusted_schema(connection)
+        for name, arguments, function in functions:
+            connection.create_function(name, arguments, function, deterministic=True)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class Pool:
+    """The connections of one store.
+
+    Readers run side by side, each in a snapshot of its own; there is one writer at a time. A session belongs to the
+    thread that opened it. ``:memory:`` is a single connection that everybody takes turns with.
+
+    Args:
+        driver: the SQLite library.
+        database: a ``file:`` URI, or ``":memory:"``.
+        settings: how many readers, how long to wait, how to write.
+        functions: functions that SQL may call.
+        read_only: whether :meth:`writer` is refused.
+        main: a connection that is open already, for the writer to use.
+        claim: the right to the file, which is given back at the end.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        database: str,
+        settings: StoreSettings,
+        *,
+        functions: Sequence[SqlFunction] = (),
+        read_only: bool = False,
+        main: Connection | None = None,
+        claim: Claim | None = None,
+    ) -> None:
+        self._driver = driver
+        self._database = database
+        self._settings = settings
+        self._functions = tuple(functions)
+        self._read_only = read_only
+        self._shared = database == MEMORY
+        self._pid = os.getpid()
+        self._condition = threading.Condition()
+        self._idle: list[Connection] = []
+        self._reading: Counter[int] = Counter()  # thread → sessions
+        self._writing: int | None = None  # thread
+        self._main = main  # the writer's; of :memory:, the only one
+        self._using: set[Connection] = set()  # what readers hold
+        self._claim = claim
+        self._closed = False
+        forks.watch(self)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be written."""
+        return self._read_only
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._closed
+
+    @contextmanager
+    def reader(self) -> Iterator[Connection]:
+        """One snapshot, taken at entry and given up at exit. It cannot write.
+
+        Fetch all rows of a statement within the block: a cursor that is kept open keeps the snapshot open. Under a
+        :class:`twofold.cancellation.Cancellation`, cancelling interrupts the running statement.
+
+        Raises:
+            StoreClosedError: the pool is closed.
+            ForkedStoreError: this is a child of the process that opened it.
+            StoreBusyError: no connection became free within ``busy_timeout``.
+        """
+        with translating("reading the store"), self._reading_connection() as connection:
+            cancellation = current_cancellation.get()
+            connection.execute("BEGIN")
+            # A deferred transaction has no snapshot before its first read.
+            connection.execute("SELECT generation FROM state").fetchone()
+            with nullcontext() if cancellation is None else cancellation.calling(connection.interrupt):
+                if cancellation is not None and cancellation.cancelled:
+                    raise InterruptedStoreError("reading the store: it was called off")
+                yield connection
+
+    @contextmanager
+    def writer(self) -> Iterator[Connection]:
+        """One transaction, begun with the write lock held. It commits at the end of the block, or rolls back if that
+        raises; the block's own error is never masked.
+
+        Raises:
+            ReadOnlyStoreError: the store is open for reading only.
+            StoreBusyError: the lock was held elsewhere for longer than ``busy_timeout``.
+            StorageFullError: the disk is full; nothing was written.
+            StoreClosedError: the pool is closed.
+            ForkedStoreError: this is a child of the process that opened it.
+        """
+        with self.exclusive() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            self._refuse_fork()  # the block may have forked, and the transaction is the parent's
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def exclusive(self) -> Iterator[Connection]:
+        """The writer's connection outside of a transaction, for what cannot run in one (VACUUM, a checkpoint).
+
+        A transaction that is open at the end of the block is rolled back. Raises what :meth:`writer` raises.
+        """
+        self._refuse_fork()
+        if self._read_only:
+            raise ReadOnlyStoreError("the store is open for reading only")
+        with translating("writing to the store"), self._main_connection() as connection:
+            if self._shared:
+                pragmas.query_only(connection, on=False)  # a reader had it last
+            yield connection
+
+    def close(self) -> None:
+        """Wait for the sessions in flight, then close all connections. Calling it again does nothing.
+
+        In a child of the process that opened the pool nothing is touched: the connections are the parent's.
+
+        Raises:
+            StoreError: called by a thread inside a session of its own.
+        """
+        if self._is_forked():
+            return
+        thread = threading.get_ident()
+        with self._condition:
+            if self._reading[thread] or self._writing == thread:
+                raise StoreError("the store cannot be closed inside one of its own sessions")
+            self._closed = True
+            self._condition.notify_all()
+            self._condition.wait_for(self._is_idle)
+            self._close_idle()
+        if self._claim is not None:
+            self._claim.release()
+
+    def before_fork(self) -> None:
+        """See :class:`twofold.backends.sqlite.forks.Forkable`."""
+        self._condition.acquire()
+        if not self._shared and self._is_idle():
+            self._close_idle()
+
+    def after_fork_in_parent(self) -> None:
+        """See :class:`twofold.backends.sqlite.forks.Forkable`."""
+        self._condition.release()
+
+    def after_fork_in_child(self) -> list[Connection]:
+        """See :class:`twofold.backends.sqlite.forks.Forkable`."""
+        self._condition.release()
+        if self._claim is not None and self._is_idle():
+            self._claim.release()
+        return [*self._idle, *self._using, *([] if self._main is None else [self._main])]
+
+    def _is_idle(self) -> bool:
+        return self._writing is None and not self._reading.total()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+        main, self._main = self._main, None
+        if main is not None:
+            # Best effort: another process may still be reading the log.
+            with suppress(*driver_errors()):
+                pragmas.busy_timeout(main, 0)
+                pragmas.checkpoint(main)
+            main.close()
+
+    @contextmanager
+    def _reading_connection(self) -> Iterator[Connection]:
+        self._refuse_fork()
+        if self._shared:
+            with self._main_connection() as main:
+                pragmas.query_only(main, on=True)
+                yield main
+            return
+        thread = self._enter_reader()
+        connection: Connection | None = None
+        try:
+            connection = self._take_reader()
+            yield connection
+        finally:
+            if not self._is_forked():
+                self._leave_reader(thread, connection)
+
+    def _enter_reader(self) -> int:
+        thread = threading.get_ident()
+        with self._condition:
+            if self._reading[thread] and not self._has_room():
+                raise StoreError(
+                    "every reading connection is in use, one of them by this thread, which would wait for itself: "
+                    "end the outer session first, or raise max_readers"
+                )
+            self._wait(self._has_room, f"all {self._settings.max_readers} reading connections were in use")
+            self._reading[thread] += 1
+            return thread
+
+    def _take_reader(self) -> Connection:
+        with self._condition:
+            connection = self._idle.pop() if self._idle else None
+        if connection is None:
+            connection = self._connect()
+            pragmas.query_only(connection, on=True)
+        with self._condition:
+            self._using.add(connection)
+        return connection
+
+    def _leave_reader(self, thread: int, connection: Connection | None) -> None:
+        usable = connection is not None and _end_transaction(connection)
+        with self._condition:
+            if connection is not None:
+                self._using.discard(connection)
+                if usable:
+                    self._idle.append(connection)
+                else:
+                    connection.close()
+            self._reading[thread] -= 1
+            if not self._reading[thread]:
+                del self._reading[thread]
+            self._condition.notify_all()
+
+    def _has_room(self) -> bool:
+        return self._reading.total() < self._settings.max_readers
+
+    @contextmanager
+    def _main_connection(self) -> Iterator[Connection]:
+        thread = threading.get_ident()
+        with self._condition:
+            if self._writing == thread:
+                raise StoreError(
+                    "this thread is inside a session that this one would wait for: end that first. "
+                    "There is one writer at a time, and a store in memory has one session at a time"
+                )
+            self._wait(lambda: self._writing is None, "another thread of this process was writing")
+            self._writing = thread
+        try:
+            if self._main is None:
+                self._main = self._connect()
+            yield self._main
+        finally:
+            if not self._is_forked():
+                usable = self._main is not None and _end_transaction(self._main)
+                with self._condition:
+                    if self._main is not None and not usable and not self._shared:  # in memory it is the data itself
+                        self._main.close()
+                        self._main = None
+                    self._writing = None
+                    self._condition.notify_all()
+
+    def _wait(self, condition: Callable[[], bool], problem: str) -> None:
+        timeout = self._settings.busy_timeout
+        if not self._condition.wait_for(lambda: self._closed or condition(), timeout):
+            raise StoreBusyError(f"{problem} for {timeout:g} seconds (busy_timeout); try again, or raise it")
+        if self._closed:
+            raise StoreClosedError("the store is closed; open it again")
+
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._pid
+
+    def _refuse_fork(self) -> None:
+        if self._is_forked():
+            raise ForkedStoreError("the store was opened by the parent process; open it anew in this one")
+
+    def _connect(self) -> Connection:
+        return connect(self._driver, self._database, self._settings, self._functions)
+
+
+def _end_transaction(connection: Connection) -> bool:
+    """Roll back what is open; whether that could be done. Never raises, so that nothing is masked."""
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except driver_errors():
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""SQLite's errors in twofold's words."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+from twofold.errors import (
+    CorruptStoreError,
+    NotAStoreError,
+    ReadOnlyStoreError,
+    StorageFullError,
+    StoreBusyError,
+    StoreError,
+)
+
+__all__ = ["FULL_DISK", "Fault", "InterruptedStoreError", "driver_errors", "fault_of", "translating"]
+
+
+FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The error numbers of a disk, or a quota, that is full."""
+
+
+class InterruptedStoreError(StoreError):
+    """The statement was called off by a :class:`twofold.cancellation.Cancellation`."""
+
+
+class Fault(Enum):
+    """What went wrong, whichever driver says so: SQLite's result code, and how its message begins."""
+
+    BUSY = (5, "database is locked")
+    LOCKED = (6, "database table is locked", "database schema is locked")
+    READ_ONLY = (8, "attempt to write a readonly database")
+    INTERRUPTED = (9, "interrupted")
+    IO = (10, "disk I/O error")
+    CORRUPT = (11, "database disk image is malformed", "malformed database schema", "fts5: corruption")
+    FULL = (13, "database or disk is full")
+    CANNOT_OPEN = (14, "unable to open database file")
+    NOT_A_DATABASE = (26, "file is not a database")
+
+    def __init__(self, code: int, *messages: str) -> None:
+        self.code = code
+        self.messages = messages
+
+
+_ANSWERS: Final[dict[Fault, tuple[type[StoreError], str]]] = {
+    Fault.BUSY: (
+        StoreBusyError,
+        "another process held the write lock for longer than busy_timeout; try again, or raise it",
+    ),
+    Fault.LOCKED: (StoreBusyError, "another session of this process is in the way; try again"),
+    Fault.READ_ONLY: (ReadOnlyStoreError, "the file is open for reading only"),
+    Fault.INTERRUPTED: (InterruptedStoreError, "it was called off"),
+    Fault.IO: (StoreError, "the disk reports an I/O error; look at its space, its quota and its health"),
+    Fault.CORRUPT: (CorruptStoreError, "the database is damaged; run `twofold doctor` on a copy of it"),
+    Fault.FULL: (StorageFullError, "the disk is full; nothing of this write was kept. Make room and try again"),
+    Fault.CANNOT_OPEN: (StoreError, "the file, or the log beside it, cannot be opened; look at the folder's rights"),
+    Fault.NOT_A_DATABASE: (NotAStoreError, "the file is no SQLite database"),
+}
+
+
+def driver_errors() -> tuple[type[Exception], ...]:
+    """The base classes of the errors of the drivers in use, to be written after ``except``."""
+    other = sys.modules.get("pysqlite3")
+    return (sqlite3.Error,) if other is None else (sqlite3.Error, other.Error)
+
+
+def fault_of(error: BaseException) -> Fault | None:
+    """What a driver's error stands for; None if it is none of the known ones."""
+    code = getattr(error, "sqlite_errorcode", None)  # pysqlite3 does not have it
+    text = str(error)
+    for fault in Fault:
+        if (code is not None and code & 0xFF == fault.code) or text.startswith(fault.messages):
+            return fault
+    return None
+
+
+@contextmanager
+def translating(what: str) -> Iterator[None]:
+    """Turn the errors of the drivers, and a full disk, into twofold's; the cause stays chained.
+
+    Errors of another kind, such as a broken constraint or wrong SQL, pass as they are.
+
+    Args:
+        what: what is being done, e.g. ``"writing to memory.db"``; the message begins with it.
+    """
+    try:
+        yield
+    except driver_errors() as error:
+        fault = fault_of(error)
+        if fault is None:
+            raise
+        kind, message = _ANSWERS[fault]
+        raise kind(f"{what}: {message} (SQLite: {error})") from error
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        raise StorageFullError(f"{what}: {_ANSWERS[Fault.FULL][1]}") from error

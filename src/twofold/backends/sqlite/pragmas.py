@@ -1,0 +1,94 @@
+"""What every connection is set to, one named function a pragma."""
+
+from __future__ import annotations
+
+import time
+from typing import Final, Literal
+
+from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.faults import Fault, driver_errors, fault_of
+from twofold.errors import StoreError
+
+__all__ = [
+    "busy_timeout",
+    "cache_size",
+    "checkpoint",
+    "journal_size_limit",
+    "query_only",
+    "synchronous",
+    "trusted_schema",
+    "use_wal",
+]
+
+_WAL_LIMIT: Final = 16 * 1024 * 1024
+_RETRY_PAUSE: Final = 0.01
+
+
+def busy_timeout(connection: Connection, seconds: float) -> None:
+    """How long a statement waits for another connection's lock before it fails; 0: not at all."""
+    connection.execute(f"PRAGMA busy_timeout = {max(0, round(seconds * 1000))}").fetchall()
+
+
+def cache_size(connection: Connection, mebibytes: int) -> None:
+    """How much of the file a connection keeps in memory; SQLite's own default is 2 MiB."""
+    connection.execute(f"PRAGMA cache_size = -{mebibytes * 1024}").fetchall()
+
+
+def synchronous(connection: Connection, level: Literal["NORMAL", "FULL"]) -> None:
+    """When a commit waits for the disk. In WAL, ``NORMAL`` waits at checkpoints only: a crash of the machine may lose
+    the last commits, never the file. ``FULL`` waits at each commit.
+    """
+    connection.execute(f"PRAGMA synchronous = {level}").fetchall()
+
+
+def journal_size_limit(connection: Connection) -> None:
+    """Cut the write-ahead log back to 16 MiB when it starts over: one large write must not leave a large file."""
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchall()
+
+
+def trusted_schema(connection: Connection) -> None:
+    """Do not trust the file: a schema that somebody tampered with cannot call functions with side effects."""
+    connection.execute("PRAGMA trusted_schema = OFF").fetchall()
+
+
+def query_only(connection: Connection, *, on: bool) -> None:
+    """Refuse every write, so that a reader that writes by mistake is found at once."""
+    connection.execute(f"PRAGMA query_only = {'ON' if on else 'OFF'}").fetchall()
+
+
+def use_wal(connection: Connection, timeout: float) -> None:
+    """Write ahead: readers and the writer do not wait for each other. The file remembers it.
+
+    The switch needs the file for itself, and SQLite does not wait for that by the busy time-out; so another process
+    that makes the same file at the same moment is waited for here.
+
+    Args:
+        connection: outside of a transaction.
+        timeout: seconds to try.
+
+    Raises:
+        StoreError: the file system cannot do it.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except driver_errors() as error:
+            if fault_of(error) is not Fault.BUSY or time.monotonic() >= deadline:
+                raise
+        else:
+            if mode == "wal":
+                return
+            raise StoreError(
+                f"the file cannot have a write-ahead log (its journal stays {mode!r}): keep it on a local file system"
+            )
+        time.sleep(_RETRY_PAUSE)
+
+
+def checkpoint(connection: Connection) -> bool:
+    """Move the write-ahead log into the file and cut it to nothing; whether that could be done.
+
+    It cannot while a reader, of any process, still needs the log.
+    """
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
