@@ -1,0 +1,159 @@
+"""The store as a LangChain retriever."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn, TypedDict
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
+from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
+
+from langchain_twofold.documents import as_document
+from twofold import Access, Filter, HybridStore, Mode, SearchParams, SearchResult
+
+__all__ = ["DEGRADED_EVENT", "TwofoldRetriever"]
+
+DEGRADED_EVENT: Final = "twofold_degraded"
+"""The name of the custom event that callbacks and ``astream_events`` get when an answer is less than a full one.
+Its data: ``{"degradations": [{"code": ..., "message": ...}, ...]}``."""
+
+
+class _Asked(TypedDict):
+    """The arguments of one search."""
+
+    k: int
+    offset: int
+    access: Access | None
+    where: Filter | dict[str, Any] | None
+    mode: Mode | str
+    params: SearchParams | None
+
+
+class TwofoldRetriever(BaseRetriever):
+    """Finds a store's records by keyword and by meaning.
+
+    ``k``, ``access``, ``where``, ``mode`` and ``params`` are defaults: ``invoke(query, k=..., access=...)`` and its
+    async twin take them for one call, in place of the retriever's own, and ``offset``, how many of the best to leave
+    out. One left out, or None, leaves the retriever's own in force. Unknown arguments are refused.
+
+    A failing embedder does not fail a call: keywords answer, and :data:`DEGRADED_EVENT` says so. May be used from
+    many threads and tasks at once. A copy works on the same store, which whoever opened it closes.
+
+    Example:
+        ``TwofoldRetriever(store=twofold.open("memory.db"), k=4).invoke("where is the deploy key?")``
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    store: HybridStore
+    """What is searched; may be a view bound to one access."""
+    k: int = Field(default=4, ge=0, strict=True)
+    """How many documents at most, 0 or more. Default: 4, as LangChain's vector stores have it."""
+    access: InstanceOf[Access] | None = None
+    """Who asks. Default: the store's own access if it is a view, else ``Access()``, who sees global records only."""
+    where: InstanceOf[Filter] | dict[str, Any] | None = None
+    """A filter, or its spelling as a dict; one given to a call takes its place. Default: none."""
+    mode: Mode = Mode.HYBRID
+    """``"hybrid"``, ``"keyword"`` or ``"vector"``. Default: hybrid."""
+    params: InstanceOf[SearchParams] | None = None
+    """How to rank. Default: the store's settings."""
+    with_scores: bool = False
+    """Whether each document's metadata says under ``SCORES_KEY`` how well and why it fits. Default: False, the
+    metadata is exactly the record's."""
+
+    _last_result: SearchResult | None = PrivateAttr(default=None)
+
+    @property
+    def last_result(self) -> SearchResult | None:
+        """The answer of the call that ended last, with its degradations, scores and timings; None before the first.
+
+        It is whoever's that call was: where several users share one retriever, listen to :data:`DEGRADED_EVENT`.
+        """
+        return self._last_result
+
+    def _get_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        offset: int = 0,
+        access: Access | None = None,
+        where: Filter | dict[str, Any] | None = None,
+        mode: Mode | str | None = None,
+        params: SearchParams | None = None,
+    ) -> list[Document]:
+        result = self.store.search(query, **self._asked(k, offset, access, where, mode, params))
+        if result.degraded:
+            child = run_manager.get_child()
+            dispatch_custom_event(DEGRADED_EVENT, _degraded(result), config={"callbacks": child})
+        return self._documents(result)
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        offset: int = 0,
+        access: Access | None = None,
+        where: Filter | dict[str, Any] | None = None,
+        mode: Mode | str | None = None,
+        params: SearchParams | None = None,
+    ) -> list[Document]:
+        result = await self.store.asearch(query, **self._asked(k, offset, access, where, mode, params))
+        if result.degraded:
+            child = run_manager.get_child()
+            await adispatch_custom_event(DEGRADED_EVENT, _degraded(result), config={"callbacks": child})
+        return self._documents(result)
+
+    def _asked(
+        self,
+        k: int | None,
+        offset: int,
+        access: Access | None,
+        where: Filter | dict[str, Any] | None,
+        mode: Mode | str | None,
+        params: SearchParams | None,
+    ) -> _Asked:
+        return _Asked(
+            k=self.k if k is None else k,
+            offset=offset,
+            access=self.access if access is None else access,
+            where=self.where if where is None else where,
+            mode=self.mode if mode is None else mode,
+            params=self.params if params is None else params,
+        )
+
+    def _documents(self, result: SearchResult) -> list[Document]:
+        self._last_result = result
+        return [as_document(hit, with_scores=self.with_scores) for hit in result]
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        """What LangSmith shows of each run."""
+        params = super()._get_ls_params(**kwargs)
+        params["ls_vector_store_provider"] = "twofold"
+        return params
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> TwofoldRetriever:
+        """A copy over the same store."""
+        shared = (self.store, self.access, self.where, self.params, self._last_result)
+        known = {} if memo is None else memo
+        known.update({id(part): part for part in shared if not isinstance(part, dict)})
+        return super().__deepcopy__(known)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a TwofoldRetriever holds an open store and cannot be pickled; "
+            "make one there, over its own twofold.open(path)"
+        )
+
+
+def _degraded(result: SearchResult) -> dict[str, Any]:
+    return {"degradations": [{"code": each.code.value, "message": each.message} for each in result.degradations]}

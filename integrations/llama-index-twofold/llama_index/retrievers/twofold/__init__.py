@@ -1,0 +1,12 @@
+"""twofold for LlamaIndex: the retriever.
+
+::
+
+    retriever = TwofoldRetriever(twofold.open("memory.db"), similarity_top_k=4)
+    RetrieverQueryEngine.from_args(retriever, llm=llm).query("where is the deploy key?")
+"""
+
+from llama_index.retrievers.twofold.base import TwofoldRetriever
+from llama_index.retrievers.twofold.events import TwofoldSearchEvent
+
+__all__ = ["TwofoldRetriever", "TwofoldSearchEvent"]
