@@ -1,0 +1,351 @@
+"""One write, from what the caller gave to what is committed.
+
+:class:`Draft` is a record that has been checked: whose it is, its text by field, its hash. Drafts are embedded
+outside of any transaction (:func:`embed`), then written in one (:func:`write`). An embedder that fails never stops a
+write: the record is stored and its vector is pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from uuid_utils import uuid7
+
+from twofold.backends.protocol import Backend, Reader, VectorWrite, Writer
+from twofold.embedders import Embedder, GivenVectors, degradation_of, embed_documents
+from twofold.errors import ConfigurationError, EmbeddingError, InvalidRecordError, InvalidVectorError
+from twofold.types import (
+    Access,
+    Added,
+    Degradation,
+    DegradationCode,
+    Fields,
+    NewRecord,
+    Outcome,
+    Owner,
+    Record,
+    Vectors,
+    content_hash,
+)
+from twofold.vectors import as_matrix
+
+__all__ = ["Draft", "Duplicates", "Embedded", "Ingest", "batches", "draft", "embed", "write"]
+
+Duplicates: TypeAlias = Literal["add", "skip", "update"]
+"""What to do with a record whose text another record of the same owner and namespace has already."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A checked record, not yet stored."""
+
+    id: str
+    has_own_id: bool
+    """Whether the caller named the id, so that it may be there already."""
+    owner: Owner
+    fields: Fields
+    content_hash: str
+    new: NewRecord
+    vectors: Mapping[str, npt.NDArray[np.float32]] | None
+    """The caller's own, checked."""
+    revives: bool = True
+    """Whether it brings an archived record back: adding its id again does, changing it does not."""
+
+    @property
+    def pieces(self) -> list[tuple[str, str]]:
+        """Field and text of each part that can be embedded, in order."""
+        return pieces_of(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What became of embedding some drafts."""
+
+    fingerprint: str | None
+    """Of the vectors; None if there is no embedder."""
+    dimension: int | None
+    """The length of the vectors; None if there are none."""
+    vectors: tuple[VectorWrite | None, ...]
+    """One a draft, in order; None: nothing to embed, unchanged, or failed."""
+    degradations: tuple[Degradation, ...]
+    """Why some have no vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """What a write needs to know of its store."""
+
+    backend: Backend
+    embedder: Embedder | None
+
+
+def pieces_of(fields: Fields) -> list[tuple[str, str]]:
+    """Field and text of each part of a record that can be embedded; white space alone cannot."""
+    return [
+        (name, part)
+        for name, text in fields.items()
+        for part in ((text,) if isinstance(text, str) else text)
+        if part and not part.isspace()
+    ]
+
+
+def batches(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
+    """``values`` in lists of ``size``, the last one shorter; holds one of them at a time."""
+    iterator = iter(values)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def draft(
+    value: NewRecord, access: Access, ingest: Ingest, owner: Owner | None = None, *, revives: bool = True
+) -> Draft:
+    """Check one record against the store and the access.
+
+    Args:
+        value: what is to be stored.
+        access: who stores it.
+        ingest: the store.
+        owner: whose it is, where that is known already (a stored record added again). Default: as the access says.
+        revives: see :class:`Draft`.
+
+    Raises:
+        InvalidRecordError: a field that the store does not have.
+        InvalidVectorError: a vector that cannot be stored.
+        AccessError: the access may not write there.
+    """
+    if owner is None:
+        owner = access.owner_of_new(value.scope, value.room)
+    fields = _named_fields(value, ingest.backend.fields)
+    return Draft(
+        id=str(uuid7()) if value.id is None else value.id,
+        has_own_id=value.id is not None,
+        owner=owner,
+        fields=fields,
+        content_hash=content_hash(fields),
+        new=value,
+        vectors=None if value.vector is None else _given_vectors(value.vector, fields, ingest),
+        revives=revives,
+    )
+
+
+def _named_fields(value: NewRecord, names: tuple[str, ...]) -> Fields:
+    if value.fields is None:
+        if len(names) != 1:
+            raise InvalidRecordError(f"this store has the fields {names}: give fields={{name: text}}, not text")
+        return {names[0]: value.text or ""}
+    unknown = [name for name in value.fields if name not in names]
+    if unknown:
+        raise InvalidRecordError(f"this store has the fields {names}, not {', '.join(map(repr, unknown))}")
+    return {
+        name: text if isinstance(text, str) else tuple(text)
+        for name in names
+        if (text := value.fields.get(name)) is not None
+    }
+
+
+def _given_vectors(vectors: Vectors, fields: Fields, ingest: Ingest) -> Mapping[str, npt.NDArray[np.float32]]:
+    embedder = ingest.embedder
+    if embedder is None:
+        raise ConfigurationError(
+            "vector=... needs to know what made the vector: twofold.open(..., embedder=GivenVectors(name, dimension))"
+        )
+    if not isinstance(vectors, Mapping):
+        names = ingest.backend.fields
+        if len(names) != 1:
+            raise InvalidRecordError(f"this store has the fields {names}: give vector={{name: vector}}")
+        vectors = {names[0]: vectors}
+    unknown = [name for name in vectors if name not in fields]
+    if unknown:
+        raise InvalidRecordError(f"there is a vector but no text for the field {', '.join(map(repr, unknown))}")
+    return {name: as_matrix(value, embedder.dimension, f"the vector of {name!r}") for name, value in vectors.items()}
+
+
+def embed(drafts: Sequence[Draft], ingest: Ingest) -> Embedded:
+    """Vectors for those drafts that have none and whose text is not stored with one already."""
+    embedder = ingest.embedder
+    if embedder is None:
+        return Embedded(None, None, (None,) * len(drafts), ())
+    given = [None if each.vectors is None else VectorWrite(each.content_hash, each.vectors) for each in drafts]
+    wanted = [
+        index
+        for index in _not_embedded_yet(drafts, embedder, ingest.backend)
+        if given[index] is None and drafts[index].pieces
+    ]
+    if isinstance(embedder, GivenVectors) or not wanted:
+        return Embedded(embedder.fingerprint, _length(given), tuple(given), ())
+
+    pieces = [(index, name, text) for index in wanted for name, text in drafts[index].pieces]
+    made = embed_documents(embedder, [text for _, _, text in pieces])
+    parts: dict[int, dict[str, list[npt.NDArray[np.float32]]]] = {index: {} for index in wanted}
+    failed: dict[int, EmbeddingError] = {}
+    for (index, name, _), vector in zip(pieces, made, strict=True):
+        if isinstance(vector, EmbeddingError):
+            failed[index] = vector
+        else:
+            parts[index].setdefault(name, []).append(vector)
+    for index in wanted:
+        if index not in failed:
+            by_field = {name: np.stack(vectors) for name, vectors in parts[index].items()}
+            given[index] = VectorWrite(drafts[index].content_hash, by_field)
+    return Embedded(
+        embedder.fingerprint, _length(given), tuple(given), _each_once(map(degradation_of, failed.values()))
+    )
+
+
+def _not_embedded_yet(drafts: Sequence[Draft], embedder: Embedder, backend: Backend) -> list[int]:
+    """Which drafts are not stored with the same text and a vector of this embedder; nothing is embedded twice."""
+    if not any(each.has_own_id for each in drafts):
+        return list(range(len(drafts)))
+    with backend.read() as reader:
+        if reader.fingerprint != embedder.fingerprint:
+            return list(range(len(drafts)))
+        return [index for index, each in enumerate(drafts) if not _is_embedded(each, reader)]
+
+
+def _is_embedded(each: Draft, reader: Reader) -> bool:
+    if not each.has_own_id:
+        return False
+    for key, _ in reader.find(each.id, each.new.namespace, (each.owner,)):
+        stored = reader.records((key,)).get(key)
+        return stored is not None and stored.content_hash == each.content_hash and key in reader.vectors((key,))
+    return False
+
+
+def _length(vectors: Iterable[VectorWrite | None]) -> int | None:
+    lengths = {int(matrix.shape[1]) for each in vectors if each is not None for matrix in each.by_field.values()}
+    if len(lengths) > 1:
+        raise InvalidVectorError(f"vectors of one store have one length, not {sorted(lengths)}")
+    return lengths.pop() if lengths else None
+
+
+def _each_once(degradations: Iterable[Degradation]) -> tuple[Degradation, ...]:
+    by_code: dict[DegradationCode, Degradation] = {}
+    for degradation in degradations:
+        by_code.setdefault(degradation.code, degradation)
+    return tuple(by_code.values())
+
+
+def write(
+    writer: Writer, drafts: Sequence[Draft], embedded: Embedded, duplicates: Duplicates, now: datetime
+) -> list[Added]:
+    """Store drafts in the writer's transaction, in order; of one id given twice the last wins."""
+    vectors, degradations = _comparable(writer, embedded, drafts)
+    embeds = embedded.fingerprint is not None or writer.fingerprint is not None
+    added = []
+    for each, made in zip(drafts, vectors, strict=True):
+        outcome, id_, key = _write_one(writer, each, made, duplicates, now)
+        waits = embeds and made is None and outcome is not Outcome.SKIPPED and bool(each.pieces)
+        if waits and outcome is not Outcome.ADDED:
+            waits = key not in writer.vectors((key,))
+        added.append(Added(id_, outcome, waits, (), degradations if waits else ()))
+    return added
+
+
+def _comparable(
+    writer: Writer, embedded: Embedded, drafts: Sequence[Draft]
+) -> tuple[tuple[VectorWrite | None, ...], tuple[Degradation, ...]]:
+    """The vectors, if those in the file are of the same embedder; the first ones decide whose the file's are."""
+    if embedded.fingerprint is None:
+        return embedded.vectors, embedded.degradations
+    if writer.fingerprint is None and embedded.dimension is not None:
+        writer.adopt(embedded.fingerprint, embedded.dimension)
+    same = writer.fingerprint == embedded.fingerprint and embedded.dimension in (None, writer.dimension)
+    if writer.fingerprint is None or same:
+        return embedded.vectors, embedded.degradations
+    message = (
+        f"the file's vectors are of {writer.fingerprint!r} ({writer.dimension} numbers), these are of "
+        f"{embedded.fingerprint!r} ({embedded.dimension}); open the store with the embedder it was made with"
+    )
+    if any(each.vectors is not None for each in drafts):
+        raise ConfigurationError(message)
+    mismatch = Degradation(DegradationCode.SPACE_MISMATCH, message)
+    return (None,) * len(embedded.vectors), (*embedded.degradations, mismatch)
+
+
+def _write_one(
+    writer: Writer, each: Draft, vectors: VectorWrite | None, duplicates: Duplicates, now: datetime
+) -> tuple[Outcome, str, int]:
+    """What became of one draft, the id it is stored under, and its key."""
+    key = _key_of(writer, each) if each.has_own_id else None
+    if key is None and duplicates != "add":
+        twins = writer.with_equal_text(each.content_hash, each.owner, each.new.namespace)
+        if twins:
+            twin = writer.records(twins[:1])[twins[0]]
+            if duplicates == "skip":
+                return Outcome.SKIPPED, twin.id, twins[0]
+            key, each = twins[0], replace(each, id=twin.id)
+    if key is None:
+        return Outcome.ADDED, each.id, writer.insert(_new_record(each, now), vectors)
+    old = writer.records((key,))[key]
+    record = _successor(old, each)
+    if record is old and (vectors is None or _has_vectors(writer, key, vectors)):
+        return Outcome.UNCHANGED, each.id, key
+    writer.replace(key, replace(record, updated_at=now, revision=old.revision + 1), vectors)
+    return Outcome.UPDATED, each.id, key
+
+
+def _key_of(reader: Reader, each: Draft) -> int | None:
+    return next((key for key, _ in reader.find(each.id, each.new.namespace, (each.owner,))), None)
+
+
+def _has_vectors(reader: Reader, key: int, vectors: VectorWrite) -> bool:
+    stored = reader.vectors((key,)).get(key)
+    return (
+        stored is not None
+        and stored.by_field.keys() == vectors.by_field.keys()
+        and all(np.array_equal(stored.by_field[name], matrix) for name, matrix in vectors.by_field.items())
+    )
+
+
+def _new_record(each: Draft, now: datetime) -> Record:
+    new = each.new
+    created_at = now if new.created_at is None else new.created_at
+    return Record(
+        id=each.id,
+        scope=each.owner.scope,
+        owner=each.owner.name,
+        fields=each.fields,
+        content_hash=each.content_hash,
+        access_count=0,
+        created_at=created_at,
+        updated_at=now,
+        last_accessed=created_at,
+        archived_at=None,
+        superseded_by=None,
+        revision=1,
+        **_attributes(new),
+    )
+
+
+def _successor(old: Record, each: Draft) -> Record:
+    """``old`` with what is given again; ``old`` itself if nothing differs, so that nothing is written."""
+    record = replace(
+        old,
+        fields=each.fields,
+        content_hash=each.content_hash,
+        archived_at=None if each.revives else old.archived_at,
+        superseded_by=None if each.revives else old.superseded_by,
+        **_attributes(each.new),
+    )
+    return old if _same(old, record) else record
+
+
+def _same(one: Record, other: Record) -> bool:
+    """Equality that, unlike ``==``, tells True from 1 and the order of keys: metadata comes back exactly as given."""
+    return one == other and repr((one.metadata, one.payload)) == repr((other.metadata, other.payload))
+
+
+def _attributes(new: NewRecord) -> dict[str, Any]:
+    names = (
+        "kind", "namespace", "project", "source", "tags", "metadata", "payload", "importance", "strength", "event_at",
+        "valid_from", "valid_to", "expires_at",
+    )  # fmt: skip
+    return {name: getattr(new, name) for name in names}

@@ -1,0 +1,19 @@
+"""The façade: ``twofold.open`` makes a :class:`HybridStore`."""
+
+from twofold.store.facade import HybridStore, Info
+from twofold.store.marks import Marks
+from twofold.store.opening import open_store
+from twofold.store.operations import Add, Delete, Get, ListRecords, Operation, Search
+
+__all__ = [
+    "Add",
+    "Delete",
+    "Get",
+    "HybridStore",
+    "Info",
+    "ListRecords",
+    "Marks",
+    "Operation",
+    "Search",
+    "open_store",
+]

@@ -1,0 +1,209 @@
+"""``HybridStore``: the store that the user holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from twofold.backends.protocol import CheckReport, Order, Reader, StoreInfo, Writer
+from twofold.errors import AccessError, ConfigurationError
+from twofold.ingest import draft, embed, write
+from twofold.search import PreparedSearch, answer, prepare
+from twofold.store.asynchronous import in_thread
+from twofold.store.marks import Marks
+from twofold.store.operations import Add, Delete, Get, ListRecords, Operation, Search
+from twofold.store.reading import Reading
+from twofold.store.writing import Writing
+from twofold.types import Access, Mode
+
+__all__ = ["HybridStore", "Info"]
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What a store says of itself, and of what the caller may see."""
+
+    path: str
+    """Where it is."""
+    mode: Mode
+    """How it answers by default: keyword only where there is no embedder."""
+    embedder: str | None
+    """The fingerprint of the embedder in use."""
+    records: int
+    """How many records the caller may see, archived ones not counted."""
+    pending: int
+    """How many of them wait for a vector; 0 where there is no embedder that they could wait for."""
+    backend: StoreInfo
+    """What the file says."""
+
+
+class HybridStore(Reading, Writing):
+    """Records in one file, found by keyword and by meaning. Made by :func:`twofold.open`.
+
+    May be used from any number of threads, and closed by one while others use it: those get a
+    :class:`StoreClosedError`. Every call takes ``access``, who is asking; :meth:`view` gives a handle that has it
+    already. Every call has an async twin with an ``a`` in front, e.g. ``asearch``.
+    """
+
+    def view(self, access: Access) -> HybridStore:
+        """The same store, bound to one access: its calls need none, and take no other.
+
+        Closing a view closes nothing.
+        """
+        return _View(self._parts, self._access(access) if self._bound is not None else access)
+
+    @property
+    def marks(self) -> Marks:
+        """What a record manager remembers: which keys were written when."""
+        return Marks(self._parts, self._bound)
+
+    def batch(self, operations: Iterable[Operation], *, access: Access | None = None) -> Sequence[Any]:
+        """Carry out several operations in one transaction: all of them, or none.
+
+        Reads see the state before the batch; writes happen in order; texts are embedded first.
+
+        Args:
+            operations: ``Get``, ``Search``, ``ListRecords``, ``Add`` and ``Delete`` of :mod:`twofold.store`.
+            access: who asks. Default: the handle's, else ``Access()``.
+
+        Returns:
+            One result an operation, in order; see each one's docstring.
+
+        Raises:
+            What the operations raise; nothing was changed then.
+        """
+        asker = self._access(access)
+        asked = list(operations)
+        for operation in asked:
+            if not isinstance(operation, Operation):
+                raise ConfigurationError(
+                    f"an operation is a Get, Search, ListRecords, Add or Delete, not {operation!r}"
+                )
+        adds = [draft(each.record, asker, self._ingest) for each in asked if isinstance(each, Add)]
+        searches = {index: self._prepared(each, asker) for index, each in enumerate(asked) if isinstance(each, Search)}
+        made = embed(adds, self._ingest)
+        if not any(isinstance(each, Add | Delete) for each in asked):
+            with self._backend.read() as reader:
+                return [self._read_one(reader, index, each, searches, asker) for index, each in enumerate(asked)]
+        with self._backend.write() as writer:
+            results = [
+                None if isinstance(each, Add | Delete) else self._read_one(writer, index, each, searches, asker)
+                for index, each in enumerate(asked)
+            ]
+            waiting = iter(zip(adds, made.vectors, strict=True))
+            for index, each in enumerate(asked):
+                if isinstance(each, Add):
+                    change, vectors = next(waiting)
+                    one = type(made)(made.fingerprint, made.dimension, (vectors,), made.degradations)
+                    results[index] = write(writer, [change], one, "add", self._now())[0]
+                elif isinstance(each, Delete):
+                    results[index] = self._delete_one(writer, each, asker)
+            return results
+
+    abatch = in_thread(batch)
+
+    def info(self, *, access: Access | None = None) -> Info:
+        """What the store is, and how much of it the caller may see."""
+        visible = self._visible(self._access(access))
+        embedder = self._parts.embedder
+        with self._backend.read() as reader:
+            waits = embedder is not None or reader.fingerprint is not None
+            records, pending = reader.count(visible), reader.pending(visible) if waits else 0
+        return Info(
+            path=self._parts.path,
+            mode=Mode.KEYWORD if embedder is None else Mode.HYBRID,
+            embedder=None if embedder is None else embedder.fingerprint,
+            records=records,
+            pending=pending,
+            backend=self._backend.info(),
+        )
+
+    ainfo = in_thread(info)
+
+    def check(self) -> CheckReport:
+        """Compare everything derived with the records it is derived from. Changes nothing.
+
+        Looks at the whole file, so a view must be of ``Access.everything()``.
+        """
+        self._refuse_views("check")
+        return self._backend.check()
+
+    acheck = in_thread(check)
+
+    def reindex(self) -> None:
+        """Make the keyword index anew from the records. Repairs what ``check`` says of tokens."""
+        self._refuse_views("reindex")
+        self._backend.reindex()
+
+    areindex = in_thread(reindex)
+
+    def close(self) -> None:
+        """Wait for what is in flight, then close the file. Calling it again does nothing."""
+        self._backend.close()
+
+    aclose = in_thread(close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        bound = "" if self._bound is None else f", access={self._bound!r}"
+        return f"{type(self).__name__}({self._parts.path!r}{bound})"
+
+    def _refuse_views(self, what: str) -> None:
+        if self._bound is not None and not self._bound.is_everything:
+            raise AccessError(f"{what} looks at the whole file: call it on the store, or a view of Access.everything()")
+
+    def _prepared(self, search: Search, access: Access) -> PreparedSearch:
+        where = None if search.where is None else search.where
+        request = self._search_request(
+            search.text, access, search.k, search.offset, where, search.mode, search.params, search.vector
+        )
+        return prepare(request, self._backend, self._parts.embedder)
+
+    def _read_one(
+        self, reader: Reader, index: int, each: Operation, searches: dict[int, PreparedSearch], access: Access
+    ) -> Any:
+        if isinstance(each, Search):
+            return answer(searches[index], reader)
+        if isinstance(each, Get):
+            key = self._located(reader, [each.id], access, each.namespace, each.owner).get(each.id)
+            record = None if key is None else reader.records((key,)).get(key)
+            return record if record is not None and self._living(record, include_archived=False) else None
+        if isinstance(each, ListRecords):
+            names = (each.order,) if isinstance(each.order, str) else tuple(each.order)
+            orders = [Order(name.removeprefix("-"), name.startswith("-")) for name in names]
+            keys = reader.scan(self._visible(access, each.where), orders, each.limit, each.offset)
+            records = reader.records(keys)
+            return [records[key] for key in keys]
+        raise ConfigurationError(f"{each!r} is no read")
+
+    def _delete_one(self, writer: Writer, each: Delete, access: Access) -> bool:
+        keys = self._located(writer, [each.id], access, each.namespace, each.owner, to_write=True)
+        writer.delete(list(keys.values()))
+        return bool(keys)
+
+
+class _View(HybridStore):
+    """A store bound to one access; see :meth:`HybridStore.view`."""
+
+    def close(self) -> None:
+        """Nothing: the store that it is a view of is closed by who opened it."""
+
+    async def aclose(self) -> None:
+        """Nothing, like :meth:`close`."""

@@ -1,0 +1,44 @@
+"""``twofold.open``."""
+
+from __future__ import annotations
+
+import os
+
+from twofold.backends.sqlite import SqliteBackend
+from twofold.config import StoreSettings
+from twofold.embedders import Embedder, resolve_embedder
+from twofold.errors import ConfigurationError
+from twofold.store.facade import HybridStore
+from twofold.store.handle import Parts
+
+__all__ = ["open_store"]
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    tenant: str | None = None,
+    embedder: Embedder | str | None = None,
+    settings: StoreSettings | None = None,
+) -> HybridStore:
+    """Open a store, made anew if the file is not there. Use it in a ``with`` block, or call its ``close()``.
+
+    Args:
+        path: a file, ``":memory:"``, or, with a tenant, an existing folder.
+        tenant: whose file in that folder. Nothing is ever shared between two tenants.
+        embedder: what turns text into vectors: an object with ``fingerprint``, ``dimension`` and ``embed``, a
+            ``CallableEmbedder(function, name=...)``, ``GivenVectors(name, dimension)`` where you bring the vectors,
+            or ``"local"``, the model that the extra of this name installs. Default: none, keywords answer alone.
+        settings: everything else. Default: ``StoreSettings()``.
+
+    Raises:
+        StoreError: the file cannot be opened; the message says what to do.
+        ConfigurationError: an argument cannot be used, or contradicts what the file was made with.
+        MissingExtraError: a library is not installed; the message names the extra that brings it.
+    """
+    if settings is not None and not isinstance(settings, StoreSettings):
+        raise ConfigurationError(f"settings is a StoreSettings, not {type(settings).__name__}")
+    settings = StoreSettings() if settings is None else settings
+    resolved = resolve_embedder(embedder)
+    backend = SqliteBackend.open(path, tenant=tenant, settings=settings)
+    return HybridStore(Parts(backend, resolved, settings, os.fspath(path)))

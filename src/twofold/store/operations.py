@@ -1,0 +1,87 @@
+"""Several calls as data, for ``store.batch``: all of them happen, or none.
+
+Reads see the state before the batch, whatever order they stand in; writes happen in order; what has to be embedded
+is embedded first, outside of the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from twofold.config import SearchParams
+from twofold.store.handle import FilterLike
+from twofold.types import Mode, NewRecord, Owner, Vectors
+
+__all__ = ["Add", "Delete", "Get", "ListRecords", "Operation", "Search"]
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Look one record up; its result is a ``Record`` or None."""
+
+    id: str
+    """The record's id."""
+    namespace: Sequence[str] = ()
+    """Where it is. Default: the root."""
+    owner: Owner | None = None
+    """Whose it is. Default: as ``store.get``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Search; its result is a ``SearchResult``."""
+
+    text: str
+    """What is asked."""
+    k: int = 10
+    """How many hits at most. Default: 10."""
+    offset: int = 0
+    """How many of the best to leave out. Default: 0."""
+    where: FilterLike = None
+    """A filter. Default: all."""
+    mode: Mode | str = Mode.HYBRID
+    """``"hybrid"``, ``"keyword"`` or ``"vector"``. Default: hybrid."""
+    params: SearchParams | None = None
+    """How to rank. Default: the store's settings."""
+    vector: Vectors | None = None
+    """The query's embedding. Default: the embedder makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListRecords:
+    """List records; its result is a list of ``Record``."""
+
+    where: FilterLike = None
+    """A filter. Default: all."""
+    order: str | Sequence[str] = ()
+    """As ``store.list``."""
+    limit: int | None = None
+    """How many at most. Default: all."""
+    offset: int = 0
+    """How many to leave out first. Default: 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Store a record; its result is an ``Added``. Of one id added twice the last wins."""
+
+    record: NewRecord
+    """What is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a record; its result is whether there was one."""
+
+    id: str
+    """The record's id."""
+    namespace: Sequence[str] = ()
+    """Where it is. Default: the root."""
+    owner: Owner | None = None
+    """Whose it is. Default: as ``store.get``."""
+
+
+Operation: TypeAlias = Get | Search | ListRecords | Add | Delete
+"""One of them."""

@@ -1,0 +1,279 @@
+"""The calls that change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Order
+from twofold.config import SearchParams
+from twofold.embedders import embed_checked
+from twofold.errors import ConfigurationError
+from twofold.search import SearchRequest, answer, prepare
+from twofold.store.asynchronous import in_thread
+from twofold.store.handle import FilterLike, Handle
+from twofold.types import Access, Mode, Owner, Record, SearchResult, Vectors
+from twofold.types.record import checked_namespace
+
+__all__ = ["Reading", "Records"]
+
+Records: TypeAlias = list[Record]
+"""Named here because inside of :class:`Reading` the word ``list`` is a method."""
+
+
+class Reading(Handle):
+    """Searching, looking up, listing and counting."""
+
+    def search(
+        self,
+        text: str,
+        *,
+        access: Access | None = None,
+        k: int = 10,
+        offset: int = 0,
+        where: FilterLike = None,
+        mode: Mode | str = Mode.HYBRID,
+        params: SearchParams | None = None,
+        vector: Vectors | None = None,
+    ) -> SearchResult:
+        """The ``k`` records that answer ``text`` best, by keyword and by meaning.
+
+        Args:
+            text: what is asked, any characters. With nothing to search for in it, and no vector: no hits.
+            access: who asks. Default: the handle's, else ``Access()``.
+            k: how many hits at most, 0 or more.
+            offset: how many of the best to leave out; pages of one unchanged store neither overlap nor skip.
+            where: a filter; applied inside both legs, so it never costs hits.
+            mode: ``"hybrid"``, ``"keyword"`` or ``"vector"``.
+            params: how to rank. Default: the store's settings.
+            vector: the query's embedding, used instead of asking the embedder.
+
+        Returns:
+            A sequence of hits, best first, that says in ``degradations`` what was missing.
+
+        Raises:
+            SearchUnavailableError: the leg asked for by mode, or every leg, cannot answer.
+            ConfigurationError: an argument cannot be used.
+        """
+        prepared = prepare(
+            self._search_request(text, access, k, offset, where, mode, params, vector),
+            self._backend,
+            self._parts.embedder,
+        )
+        with self._backend.read() as reader:
+            return answer(prepared, reader)
+
+    asearch = in_thread(search)
+
+    def embed_queries(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """What the store's embedder makes of ``texts``, as queries; for the ``vector`` of :meth:`search`.
+
+        Returns:
+            Shape (texts, dimension), finite, no row all zero.
+
+        Raises:
+            ConfigurationError: the store has no embedder, or takes its vectors from the caller.
+            EmbeddingError: the embedder gave no usable vectors.
+        """
+        embedder = self._parts.embedder
+        if embedder is None:
+            raise ConfigurationError("this store has no embedder: twofold.open(..., embedder=...)")
+        if isinstance(texts, str):
+            raise ConfigurationError("texts is a list of texts; for one use embed_queries([text])")
+        return embed_checked(embedder, texts, "query")
+
+    aembed_queries = in_thread(embed_queries)
+
+    def get(
+        self,
+        id: str,
+        *,
+        access: Access | None = None,
+        namespace: Sequence[str] = (),
+        owner: Owner | None = None,
+        include_archived: bool = False,
+    ) -> Record | None:
+        """The record of this id, or None if there is none that the access may see.
+
+        Args:
+            id: the record's id.
+            access: who asks. Default: the handle's, else ``Access()``.
+            namespace: where it is. Default: the root.
+            owner: whose it is. Default: the access's own, else its rooms' in their order, else everybody's.
+            include_archived: whether an archived, superseded, expired or not yet valid record counts.
+
+        Raises:
+            AmbiguousIdError: under ``Access.everything()`` several owners hold the id and ``owner`` is not given.
+        """
+        found = self.get_many([id], access=access, namespace=namespace, owner=owner, include_archived=include_archived)
+        return found[0] if found else None
+
+    aget = in_thread(get)
+
+    def get_many(
+        self,
+        ids: Sequence[str],
+        *,
+        access: Access | None = None,
+        namespace: Sequence[str] = (),
+        owner: Owner | None = None,
+        include_archived: bool = False,
+    ) -> Records:
+        """The records of these ids in the order asked, each once; unknown ones are left out. See :meth:`get`."""
+        asker = self._access(access)
+        if isinstance(ids, str):
+            raise ConfigurationError("ids is a list of ids; for one use get(id)")
+        with self._backend.read() as reader:
+            keys = self._located(reader, ids, asker, namespace, owner)
+            records = reader.records(list(keys.values()))
+        return [
+            record
+            for key in keys.values()
+            if (record := records.get(key)) is not None and self._living(record, include_archived=include_archived)
+        ]
+
+    aget_many = in_thread(get_many)
+
+    def list(
+        self,
+        *,
+        access: Access | None = None,
+        where: FilterLike = None,
+        order: str | Sequence[str] = (),
+        limit: int | None = None,
+        offset: int = 0,
+        include_archived: bool = False,
+    ) -> Records:
+        """Records by attribute, not by relevance.
+
+        Args:
+            access: who asks. Default: the handle's, else ``Access()``.
+            where: a filter. Default: all.
+            order: names of attributes, with ``-`` in front for descending, e.g. ``"-importance"``; equal ones, and
+                all by default, come newest first, then by id.
+            limit: how many at most. Default: all.
+            offset: how many to leave out first.
+            include_archived: whether archived, superseded, expired and not yet valid records are listed too.
+        """
+        for name, value in (("limit", limit), ("offset", offset)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r}")
+        visible = self._visible(self._access(access), where, include_archived=include_archived)
+        names = (order,) if isinstance(order, str) else tuple(order)
+        orders = [Order(name.removeprefix("-"), name.startswith("-")) for name in names]
+        with self._backend.read() as reader:
+            keys = reader.scan(visible, orders, limit, offset)
+            records = reader.records(keys)
+        return [records[key] for key in keys]
+
+    alist = in_thread(list)
+
+    def count(
+        self,
+        *,
+        access: Access | None = None,
+        where: FilterLike = None,
+        include_archived: bool = False,
+    ) -> int:
+        """How many records :meth:`list` would give."""
+        visible = self._visible(self._access(access), where, include_archived=include_archived)
+        with self._backend.read() as reader:
+            return reader.count(visible)
+
+    acount = in_thread(count)
+
+    def distinct(
+        self,
+        attribute: str,
+        *,
+        access: Access | None = None,
+        where: FilterLike = None,
+        include_archived: bool = False,
+    ) -> Sequence[Any]:
+        """The values, in order and none twice, that an attribute has among the records; of ``"tags"``, each tag.
+
+        Args:
+            attribute: e.g. ``"kind"``, ``"project"``, ``"source"``, ``"namespace"``, ``"tags"``.
+            access: who asks. Default: the handle's, else ``Access()``.
+            where: a filter. Default: all.
+            include_archived: whether archived, superseded, expired and not yet valid records count.
+        """
+        visible = self._visible(self._access(access), where, include_archived=include_archived)
+        with self._backend.read() as reader:
+            return reader.distinct(attribute, visible)
+
+    adistinct = in_thread(distinct)
+
+    def namespaces(
+        self,
+        *,
+        prefix: Sequence[str] = (),
+        suffix: Sequence[str] = (),
+        max_depth: int | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+        access: Access | None = None,
+    ) -> Sequence[tuple[str, ...]]:
+        """The namespaces that hold visible records, in order and none twice.
+
+        Args:
+            prefix: words they begin with; ``"*"`` is any one word.
+            suffix: words they end with; ``"*"`` is any one word.
+            max_depth: cut them to this many words first. Default: whole.
+            limit: how many at most. Default: all.
+            offset: how many to leave out first.
+            access: who asks. Default: the handle's, else ``Access()``.
+        """
+        begins, ends = checked_namespace(prefix), checked_namespace(suffix)
+        found = [path for path in self.distinct("namespace", access=access) if _path_matches(path, begins, ends)]
+        cut = dict.fromkeys(path[:max_depth] for path in found)
+        stop = None if limit is None else offset + limit
+        return sorted(cut)[offset:stop]
+
+    anamespaces = in_thread(namespaces)
+
+    def _search_request(
+        self,
+        text: str,
+        access: Access | None,
+        k: int,
+        offset: int,
+        where: FilterLike,
+        mode: Mode | str,
+        params: SearchParams | None,
+        vector: Vectors | None,
+    ) -> SearchRequest:
+        asker = self._access(access)
+        try:
+            mode = Mode(mode)
+        except ValueError:
+            raise ConfigurationError(f"mode is one of {', '.join(Mode)}, not {mode!r}") from None
+        if params is not None and not isinstance(params, SearchParams):
+            raise ConfigurationError(f"params is a SearchParams, not {type(params).__name__}")
+        visible = self._visible(asker, where)
+        return SearchRequest(
+            text=text,
+            access=asker,
+            k=k,
+            offset=offset,
+            where=visible.where,
+            mode=mode,
+            params=self._parts.settings.search if params is None else params,
+            vector=vector,
+            at=visible.at,
+        )
+
+
+def _path_matches(path: tuple[str, ...], prefix: tuple[str, ...], suffix: tuple[str, ...]) -> bool:
+    """Whether ``path`` begins and ends with these words; ``*`` stands for exactly one."""
+
+    def equal(words: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+        return len(words) == len(pattern) and all(
+            wanted in ("*", word) for word, wanted in zip(words, pattern, strict=True)
+        )
+
+    tail = path[len(path) - len(suffix) :] if len(suffix) <= len(path) else ()
+    return equal(path[: len(prefix)], prefix) and equal(tail, suffix)

@@ -1,0 +1,126 @@
+"""Measures twofold: ``python -m tests.benchmarks [--records 10000] [--dimension 384] [--queries 200] [--json FILE]``.
+
+Times are wall time. A rival answers the same queries in the same run, turn by turn, so that the ratio means something
+on a machine that is not quiet. Run it from the repository's root.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import twofold
+from tests.benchmarks.data import Corpus, make_corpus
+from twofold import GivenVectors, NewRecord
+
+
+def main() -> None:
+    """Run all measurements and print them as a table, or as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--records", type=int, default=10_000)
+    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--no-rivals", action="store_true", help="measure twofold alone")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
+    asked = parser.parse_args()
+    corpus = make_corpus(asked.records, asked.dimension, asked.queries)
+    with tempfile.TemporaryDirectory() as folder:
+        figures = measure(corpus, Path(folder) / "benchmark.db", rivals=not asked.no_rivals)
+    figures = {"records": asked.records, "dimension": asked.dimension, "queries": asked.queries, **figures}
+    if asked.json is not None:
+        asked.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    for name, value in figures.items():
+        print(f"{name:<42} {value:>14,.3f}" if isinstance(value, float) else f"{name:<42} {value:>14,}")
+
+
+def measure(corpus: Corpus, path: Path, *, rivals: bool) -> dict[str, Any]:
+    """All figures by name; names end in their unit."""
+    dimension = int(corpus.vectors.shape[1])
+    figures: dict[str, Any] = {}
+    embedder = GivenVectors("benchmark", dimension)
+    with twofold.open(path, embedder=embedder) as store:
+        started = perf_counter()
+        store.add_many(records_of(corpus), batch_size=1000)
+        taken = perf_counter() - started
+        figures["bulk add, records/s"] = len(corpus.texts) / taken
+    figures["file, bytes/record"] = path.stat().st_size / len(corpus.texts)
+    figures["of which vector, bytes/record"] = 4 * dimension
+    figures["open to first answer, s"] = open_to_first_answer(path, corpus)
+
+    with twofold.open(path, embedder=embedder) as store:
+
+        def ask(mode: str) -> Callable[[int], object]:
+            return lambda number: store.search(
+                corpus.queries[number], vector=None if mode == "keyword" else corpus.query_vectors[number], mode=mode
+            )
+
+        contestants: dict[str, Callable[[int], object]] = {
+            "hybrid": ask("hybrid"), "keyword": ask("keyword"), "vector": ask("vector"),
+        }  # fmt: skip
+        if rivals:
+            from tests.benchmarks.rivals import ensemble_retriever
+
+            contestants["EnsembleRetriever"] = ensemble_retriever(corpus, k=10)
+        times = interleaved(contestants, range(len(corpus.queries)))
+    for name, taken in times.items():
+        figures[f"{name}, median ms"] = statistics.median(taken) * 1000
+        figures[f"{name}, p95 ms"] = float(np.quantile(taken, 0.95)) * 1000
+    if rivals:
+        ratio = statistics.median(times["EnsembleRetriever"]) / statistics.median(times["hybrid"])
+        figures["hybrid is faster than EnsembleRetriever, times"] = ratio
+    return figures
+
+
+def records_of(corpus: Corpus) -> Iterable[NewRecord]:
+    """The corpus as records with their vectors."""
+    for text, vector in zip(corpus.texts, corpus.vectors, strict=True):
+        yield NewRecord(text=text, vector=vector)
+
+
+def interleaved(contestants: dict[str, Callable[[int], object]], numbers: Iterable[int]) -> dict[str, list[float]]:
+    """Seconds each contestant took for each query; they take turns. The first query of each is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for name, ask in contestants.items():
+        ask(0)
+    for number in numbers:
+        for name, ask in contestants.items():
+            started = perf_counter()
+            ask(number)
+            times[name].append(perf_counter() - started)
+    return times
+
+
+def open_to_first_answer(path: Path, corpus: Corpus) -> float:
+    """Median seconds, of five new processes, from ``open`` to the first hybrid answer; importing is not counted."""
+    script = (
+        "import sys, json, numpy, twofold; from time import perf_counter; from twofold import GivenVectors;"
+        "path, text, vector = sys.argv[1], sys.argv[2], numpy.array(json.loads(sys.argv[3]));"
+        "started = perf_counter();"
+        "store = twofold.open(path, embedder=GivenVectors('benchmark', len(vector)));"
+        "hits = store.search(text, vector=vector);"
+        "print(perf_counter() - started); assert hits; store.close()"
+    )
+    arguments = [
+        sys.executable,
+        "-c",
+        script,
+        str(path),
+        corpus.queries[0],
+        json.dumps(corpus.query_vectors[0].tolist()),
+    ]
+    times = [float(subprocess.run(arguments, capture_output=True, text=True, check=True).stdout) for _ in range(5)]
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""The benchmark runs, on little data and without rivals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_benchmark_runs_and_reports_every_figure(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "--records", "300", "--queries", "5", "--dimension", "16",
+         "--no-rivals", "--json", str(figures)],
+        cwd=root, check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    measured = json.loads(figures.read_text())
+    assert measured["records"] == 300
+    for name in ("bulk add, records/s", "file, bytes/record", "open to first answer, s", "hybrid, median ms"):
+        assert measured[name] > 0
