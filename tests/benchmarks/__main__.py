@@ -18,9 +18,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from tests.benchmarks.data import Corpus, make_corpus
 
 import twofold
-from tests.benchmarks.data import Corpus, make_corpus
 from twofold import GivenVectors, NewRecord
 
 
@@ -90,7 +90,7 @@ def records_of(corpus: Corpus) -> Iterable[NewRecord]:
 def interleaved(contestants: dict[str, Callable[[int], object]], numbers: Iterable[int]) -> dict[str, list[float]]:
     """Seconds each contestant took for each query; they take turns. The first query of each is not counted."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
-    for name, ask in contestants.items():
+    for ask in contestants.values():
         ask(0)
     for number in numbers:
         for name, ask in contestants.items():

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 __all__ = ["Corpus", "make_corpus"]
 
-FUNCTION_WORDS = (
+FUNCTION_WORDS = (  # noqa: SIM905 - a list of 64 quoted words would read worse
     "the of and to a in is it you that he was for on are with as his they be at this have from or had by but what "
     "some we can out other were all there when up use your how said an each she which do their if will way about many"
 ).split()

@@ -22,7 +22,8 @@ with twofold.open(path, embedder=FakeEmbedder(32)) as store:
     sys.stdin.readline()
     for number in range(count):
         if number % 5 == 4:  # some of them replaced, some added by the batch
-            store.add_many([{"text": f"{name} batch {number} {part} kettle", "id": f"{name}-{number}-{part}"} for part in range(3)])
+            texts = {f"{name}-{number}-{part}": f"{name} batch {number} {part} kettle" for part in range(3)}
+            store.add_many([{"id": id_, "text": text} for id_, text in texts.items()])
             store.add(f"{name} changed {number} teapot", id=f"{name}-{number - 1}")
         else:
             store.add(f"{name} single {number} kettle", id=f"{name}-{number}")
@@ -64,7 +65,7 @@ def expected(name: str, number: int) -> dict[str, str]:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill a process outright")
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
-    chance = random.Random(20)  # noqa: S311
+    chance = random.Random(20)
     for round_ in range(20):
         name = f"w{round_}"
         process = start(path, name, 100_000)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,10 @@ __all__ = [
     "Visibility",
     "Writer",
 ]
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Capability(StrEnum):
@@ -94,9 +98,15 @@ class Identity(NamedTuple):
     """The record's scope and owner."""
 
     @property
-    def order(self) -> tuple[float, str, tuple[str, ...], str, str]:
+    def order(self) -> tuple[int, str, tuple[str, ...], str, str]:
         """Sorts equal scores: newer first, then by id, namespace and owner."""
-        return (-self.created_at.timestamp(), self.id, self.namespace, self.owner.scope, self.owner.name or "")
+        return (
+            -((self.created_at - _EPOCH) // _MICROSECOND),
+            self.id,
+            self.namespace,
+            self.owner.scope,
+            self.owner.name or "",
+        )
 
 
 @dataclass(frozen=True, slots=True)

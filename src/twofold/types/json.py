@@ -15,6 +15,8 @@ MAX_DEPTH = 100
 
 _INT64 = range(-(2**63), 2**63)
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
 
 def checked_text(value: object, what: str) -> str:
     """``value``, if it is text that SQLite and JSON hold unchanged.
@@ -69,4 +71,4 @@ def checked_json(value: Any, what: str, _depth: int = 0) -> Any:
 
 def dump_json(value: Any) -> str:
     """Compact UTF-8 JSON of what :func:`checked_json` let through."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _ENCODE(value)

@@ -235,9 +235,7 @@ class NewRecord:
             raise InvalidRecordError(f"text is text, not {type(self.text).__name__}")
         set_ = object.__setattr__
         if self.fields is not None:
-            if not isinstance(self.fields, Mapping):
-                raise InvalidRecordError(f"fields is a dict, not {type(self.fields).__name__}")
-            set_(self, "fields", {name: _field_text(name, text) for name, text in self.fields.items()})
+            set_(self, "fields", _checked_fields(self.fields))
         if self.id is not None and not checked_text(self.id, "id"):
             raise InvalidRecordError("id is not empty")
         if not checked_text(self.kind, "kind"):
@@ -307,6 +305,12 @@ class NewRecord:
             valid_to=record.valid_to,
             expires_at=record.expires_at,
         )
+
+
+def _checked_fields(fields: object) -> Fields:
+    if not isinstance(fields, Mapping):
+        raise InvalidRecordError(f"fields is a dict, not {type(fields).__name__}")
+    return {name: _field_text(name, text) for name, text in fields.items()}
 
 
 def _field_text(name: object, text: object) -> FieldText:

@@ -19,7 +19,7 @@ from twofold.errors import ForkedStoreError, ReadOnlyStoreError, StoreBusyError,
 
 __all__ = ["MEMORY", "Pool", "SqlFunction", "connect"]
 
-SqlFunction: TypeAlias = tuple[str, int, Callable[..., object]]
+SqlFunction: TypeAlias = tuple[str, int, Callable[..., str | int | float | bytes | None]]
 """A function for SQL: its name, how many arguments it takes, and what computes it from them alone."""
 
 MEMORY = ":memory:"

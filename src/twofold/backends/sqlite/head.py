@@ -1,0 +1,48 @@
+"""Where a session stands: what it needs to know of the file, read once at its beginning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twofold.backends.sqlite.driver import Connection
+
+__all__ = ["Head", "read_head"]
+
+_SQL = """
+    SELECT generation,
+        (SELECT value FROM meta WHERE name = 'fingerprint'),
+        (SELECT value FROM meta WHERE name = 'dimension'),
+        (SELECT value FROM meta WHERE name = 'analyzer'),
+        (SELECT value FROM meta WHERE name = 'tombstones_pruned')
+    FROM state
+"""
+
+
+@dataclass(slots=True)
+class Head:
+    """The state of the file in one session. A writer keeps it up to date."""
+
+    generation: int
+    """The number of the last write that the session sees, its own included."""
+    fingerprint: str | None
+    """The embedder that vectors are of."""
+    dimension: int | None
+    """Their length."""
+    analyzer: str
+    """The version of the analyser that the keyword index was made with; empty: it is not to be used."""
+    pruned: int
+    """Deletes of this generation and before may have left no tombstone."""
+    changed: bool = False
+    """Whether the session has written something of its own, so that nothing of it may be kept for others."""
+
+
+def read_head(connection: Connection) -> Head:
+    """The head of the session that ``connection`` is in."""
+    generation, fingerprint, dimension, analyzer, pruned = connection.execute(_SQL).fetchone()
+    return Head(
+        generation=generation,
+        fingerprint=fingerprint,
+        dimension=None if dimension is None else int(dimension),
+        analyzer=analyzer or "",
+        pruned=int(pruned or 0),
+    )

@@ -1,0 +1,189 @@
+"""The keyword leg: our tokens in and out of FTS5, BM25, words side by side, and making the index anew.
+
+The table is contentless. A row is taken out by FTS5's 'delete' command with the very tokens that it was put in with,
+which the analyser makes again from the stored record; other tokens would leave stale hits behind without any error.
+So whoever writes makes sure first that the index is of this analyser's version.
+"""
+
+# ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from twofold.backends.protocol import Candidate, Visibility
+from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.faults import Fault, fault_of
+from twofold.backends.sqlite.migrations import create_keyword_index
+from twofold.backends.sqlite.rows import load_fields
+from twofold.backends.sqlite.schema import fts_columns
+from twofold.backends.sqlite.visible import compile_visibility
+from twofold.config import StoreSettings
+from twofold.errors import ConfigurationError
+from twofold.text import Analyzer, KeywordQuery
+from twofold.text.query import Term
+from twofold.types import Fields
+
+__all__ = ["KeywordIndex", "Tokens", "is_index_fault", "match_expression"]
+
+Tokens: TypeAlias = "tuple[str, ...]"
+"""A record's tokens joined by spaces, one text a column of the index."""
+
+MAX_PAIRS: Final = 16
+"""How many neighbouring pairs of a query are looked for."""
+
+_MAX_WEIGHT: Final = 1e6
+_BATCH: Final = 1000
+_TABLES: Final = ("fts_postings", "fts_terms", "fts")
+
+
+def match_expression(terms: Iterable[Term]) -> str:
+    """FTS5's spelling of the OR of terms. Every token is quoted, so nothing in it is an operator.
+
+    A term of weight n stands there n times: FTS5 sums BM25 over the phrases of a query.
+    """
+    return " OR ".join(phrase for term in terms for phrase in (_phrase(term.tokens, term.prefix),) * term.weight)
+
+
+def _phrase(tokens: Sequence[str], prefix: bool = False) -> str:  # noqa: FBT001, FBT002 - private, named by its caller
+    words = " ".join(tokens).replace('"', '""')
+    return f'"{words}"*' if prefix else f'"{words}"'
+
+
+class KeywordIndex:
+    """The keyword index of one file: its SQL, prepared once. Holds no connection, so any thread may use it.
+
+    Raises:
+        ConfigurationError: ``settings.field_weights`` names an unknown field, or a weight is beyond 1,000,000.
+    """
+
+    def __init__(self, fields: tuple[str, ...], analyzer: Analyzer, settings: StoreSettings) -> None:
+        self.analyzer = analyzer
+        self._fields = fields
+        weights = ", ".join(repr(float(weight)) for weight in _weights(fields, settings))
+        columns = ", ".join(f'"{column}"' for column in fts_columns(fields))
+        values = ", ".join("?" * (len(fields) + 2))
+        self._add = f"INSERT INTO fts (rowid, {columns}) VALUES ({values})"
+        self._remove = f"INSERT INTO fts (fts, rowid, {columns}) VALUES ('delete', {values})"
+        # bm25() is lower-is-better; this is the one line that turns its sign. CROSS JOIN: FTS5 leads, whatever the
+        # planner thinks. ORDER BY rank would compute BM25 for every match, visible or not.
+        self._search = (
+            f"SELECT r.key, -bm25(fts, {weights}) AS score FROM fts CROSS JOIN records r ON r.key = fts.rowid"
+            " WHERE fts MATCH ? AND {visible}"
+            " ORDER BY score DESC, r.created_at DESC, r.id, r.namespace, r.scope, r.owner LIMIT ?"
+        )
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def search(self, connection: Connection, query: KeywordQuery, visible: Visibility, limit: int) -> list[Candidate]:
+        """The best visible records that have any of the terms; see :meth:`Reader.keyword`."""
+        if not query.terms or limit < 1:
+            return []
+        condition = compile_visibility(visible)
+        found = connection.execute(
+            self._search.replace("{visible}", condition.sql),
+            (match_expression(query.terms), *condition.params, limit),
+        )
+        return [Candidate(*row) for row in found]
+
+    def adjacent(self, connection: Connection, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
+        """How many of the first 16 pairs each key holds side by side.
+
+        One MATCH a pair, intersected here: ``rowid IN (...)`` would run the MATCH once for every key.
+        """
+        found: dict[int, int] = {}
+        if not keys:
+            return found
+        wanted, least, most = set(keys), min(keys), max(keys)
+        for pair in pairs[:MAX_PAIRS]:
+            rows = connection.execute(
+                "SELECT rowid FROM fts WHERE fts MATCH ? AND rowid BETWEEN ? AND ?", (_phrase(pair), least, most)
+            )
+            for key in wanted.intersection(key for (key,) in rows):
+                found[key] = found.get(key, 0) + 1
+        return found
+
+    def document_frequencies(self, connection: Connection, tokens: Sequence[str]) -> dict[str, int]:
+        """In how many records each token occurs; those that occur nowhere are left out."""
+        rows = connection.execute(
+            "SELECT t.term, t.doc FROM json_each(?) j CROSS JOIN fts_terms t ON t.term = j.value",
+            (json.dumps(list(tokens), ensure_ascii=False),),
+        )
+        return dict(rows)
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    def tokens(self, fields: Fields, tags: Iterable[str]) -> Tokens:
+        """A record's tokens, one text a column. Each part and each tag is analysed by itself."""
+        return (*(self._joined(fields.get(name, ())) for name in self._fields), self._joined(tuple(tags)))
+
+    def add(self, connection: Connection, key: int, tokens: Tokens) -> None:
+        """Put a record's tokens in."""
+        connection.execute(self._add, (key, *tokens))
+
+    def remove(self, connection: Connection, key: int, tokens: Tokens) -> None:
+        """Take a record's tokens out: the same that were put in."""
+        connection.execute(self._remove, (key, *tokens))
+
+    def rebuild(self, connection: Connection) -> None:
+        """Make the whole index anew from the rows, within the transaction that is open."""
+        if self.exists(connection):
+            connection.execute("INSERT INTO fts (fts) VALUES ('delete-all')")
+        else:
+            self.recreate(connection)
+        for key, tokens in self.stored_tokens(connection):
+            connection.execute(self._add, (key, *tokens))
+
+    def recreate(self, connection: Connection) -> None:
+        """Drop what there is of the index's tables and make them anew, empty."""
+        tables = _tables(connection)
+        if "fts" in tables:
+            # A table whose structure record cannot be read cannot even be dropped (SQLite 3.40): an empty one can.
+            connection.execute("REPLACE INTO fts_data (id, block) VALUES (10, zeroblob(7))")
+        for name in tables:
+            connection.execute(f"DROP TABLE {name}")
+        create_keyword_index(connection, self._fields)
+
+    def exists(self, connection: Connection) -> bool:
+        """Whether all of the index's tables are there."""
+        return len(_tables(connection)) == len(_TABLES)
+
+    def stored_tokens(self, connection: Connection) -> Iterator[tuple[int, Tokens]]:
+        """Every record's tokens, made again from its row, by ascending key."""
+        rows = connection.execute("SELECT key, fields, tags FROM records ORDER BY key")
+        while batch := rows.fetchmany(_BATCH):
+            for key, fields, tags in batch:
+                yield key, self.tokens(load_fields(fields), json.loads(tags))
+
+    def _joined(self, text: str | tuple[str, ...]) -> str:
+        if isinstance(text, str):
+            return " ".join(self.analyzer.tokens(text))
+        return " ".join(token for part in text for token in self.analyzer.tokens(part))
+
+
+def is_index_fault(error: Exception) -> bool:
+    """Whether a driver's error says that the keyword index is damaged, or that it or FTS5 is not there."""
+    text = str(error)
+    return fault_of(error) is Fault.CORRUPT or text.startswith(
+        ("no such table: fts", "no such fts5 table", "no such module: fts5", "vtable constructor failed: fts")
+    )
+
+
+def _tables(connection: Connection) -> list[str]:
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return [name for name in _TABLES if name in present]
+
+
+def _weights(fields: tuple[str, ...], settings: StoreSettings) -> tuple[float, ...]:
+    weights: Mapping[str, float] = settings.field_weights
+    unknown = sorted(weights.keys() - set(fields))
+    if unknown:
+        raise ConfigurationError(
+            f"field_weights names {', '.join(map(repr, unknown))}; the fields of this store are {', '.join(fields)}"
+        )
+    values = (*(weights.get(name, 1.0) for name in fields), settings.tag_weight)
+    if not all(math.isfinite(value) and value <= _MAX_WEIGHT for value in values):
+        raise ConfigurationError(f"a weight in field_weights, and tag_weight, is at most {_MAX_WEIGHT:,.0f}")
+    return values

@@ -1,0 +1,317 @@
+"""One snapshot of a SQLite file: everything that is read."""
+
+# ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Candidate, Identity, Mark, Nearest, Order, StoredVectors, Visibility
+from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.faults import driver_errors
+from twofold.backends.sqlite.head import read_head
+from twofold.backends.sqlite.keyword import KeywordIndex, is_index_fault
+from twofold.backends.sqlite.marks import select_marks
+from twofold.backends.sqlite.rows import (
+    COLUMNS,
+    TIMES,
+    from_row,
+    load_namespace,
+    load_owner,
+    load_time,
+    store_namespace,
+    store_owner,
+)
+from twofold.backends.sqlite.vectors import VectorLeg, stored_vectors
+from twofold.backends.sqlite.visible import LIVING, compile_visibility
+from twofold.errors import ConfigurationError, SearchUnavailableError
+from twofold.text import KeywordQuery
+from twofold.types import Owner, Record
+
+__all__ = ["Parts", "SqliteReader", "keyword_problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What all sessions of a backend share."""
+
+    fields: tuple[str, ...]
+    """The names of a record's pieces of text."""
+    keyword: KeywordIndex
+    """The keyword leg."""
+    vectors: VectorLeg
+    """The vector leg."""
+    has_fts5: bool
+    """Whether the SQLite library can serve the keyword leg."""
+
+
+_SORTABLE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{
+            name: f"r.{name}"
+            for name in (
+                "id",
+                "kind",
+                "namespace",
+                "project",
+                "source",
+                "importance",
+                "strength",
+                "access_count",
+                *sorted(TIMES),
+                "superseded_by",
+                "content_hash",
+                "revision",
+                "scope",
+            )
+        },
+        "owner": "NULLIF(r.owner, '')",
+    }
+)
+"""The attributes that have an order, as SQL."""
+
+_TOTAL_ORDER: Final = "r.created_at DESC, r.id, r.namespace, r.scope, r.owner"
+_RECORDS: Final = (
+    f"SELECT r.key, {', '.join(f'r.{column}' for column in COLUMNS)}"
+    " FROM json_each(?) j CROSS JOIN records r ON r.key = j.value"
+)
+_IDENTITIES: Final = (
+    "SELECT r.key, r.created_at, r.id, r.namespace, r.scope, r.owner"
+    " FROM json_each(?) j CROSS JOIN records r ON r.key = j.value"
+)
+
+
+def keyword_problem(parts: Parts, analyzer: str) -> str | None:
+    """Why the keyword leg cannot be used on a file whose index was made with ``analyzer``; None if it can."""
+    if not parts.has_fts5:
+        return "the SQLite library of this Python has no FTS5; use another Python, or driver='pysqlite3'"
+    if not analyzer:
+        return "the keyword index is out of date: it was written without FTS5. Open the store for writing once"
+    if analyzer != parts.keyword.analyzer.version:
+        return "the keyword index was made by another text analyser; open the store for writing once to renew it"
+    return None
+
+
+class SqliteReader:
+    """A snapshot, while its connection's transaction is open. See :class:`twofold.backends.protocol.Reader`."""
+
+    def __init__(self, connection: Connection, parts: Parts) -> None:
+        self._connection = connection
+        self._parts = parts
+        self._head = read_head(connection)
+
+    @property
+    def generation(self) -> int:
+        """The number of the last write that this snapshot holds."""
+        return self._head.generation
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The embedder that the stored vectors are of; None before the first."""
+        return self._head.fingerprint
+
+    @property
+    def dimension(self) -> int | None:
+        """The length of the stored vectors; None before the first."""
+        return self._head.dimension
+
+    # -- the legs -------------------------------------------------------------------------------------------------
+
+    def document_frequencies(self, tokens: Sequence[str]) -> dict[str, int]:
+        """In how many records each token occurs; tokens that occur nowhere are left out.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        with self._keyword_leg() as index:
+            return index.document_frequencies(self._connection, tokens)
+
+    def keyword(self, query: KeywordQuery, visible: Visibility, limit: int) -> list[Candidate]:
+        """The best visible records that have any of the terms, by FTS5's BM25 in total order.
+
+        Raises:
+            SearchUnavailableError: there is no FTS5, or its index is damaged or of another analyser.
+        """
+        with self._keyword_leg() as index:
+            return index.search(self._connection, query, visible, limit)
+
+    def adjacent(self, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
+        """How many of the first 16 pairs each key holds side by side; those with none are left out.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        with self._keyword_leg() as index:
+            return index.adjacent(self._connection, pairs, keys)
+
+    def nearest(self, vector: npt.NDArray[np.float32], visible: Visibility, limit: int) -> Nearest:
+        """The visible records nearest to ``vector`` by cosine, from an exact scan.
+
+        Raises:
+            InvalidVectorError: the vector is zero, not finite or of another length than the stored ones.
+        """
+        return self._parts.vectors.nearest(self._connection, self._head, vector, visible, limit, self.identities)
+
+    # -- rows -----------------------------------------------------------------------------------------------------
+
+    def identities(self, keys: Sequence[int]) -> dict[int, Identity]:
+        """What ties are broken by."""
+        return {
+            key: Identity(load_time(created_at), id_, load_namespace(namespace), load_owner(scope, owner))
+            for key, created_at, id_, namespace, scope, owner in self._connection.execute(
+                _IDENTITIES, (_json_keys(keys),)
+            )
+        }
+
+    def records(self, keys: Sequence[int]) -> dict[int, Record]:
+        """The records of these keys; what is gone is left out."""
+        rows = self._connection.execute(_RECORDS, (_json_keys(keys),))
+        return {row[0]: from_row(row[1:]) for row in rows}
+
+    def find(self, id: str, namespace: tuple[str, ...], owners: Sequence[Owner] | None) -> list[tuple[int, Owner]]:
+        """The keys that hold ``id`` in ``namespace``, in the order of ``owners``; None means every owner, ordered
+        by scope (global, personal, room) and name.
+        """
+        named = (id, store_namespace(namespace))
+        if owners is None:
+            rows = self._connection.execute(
+                "SELECT key, scope, owner FROM records WHERE id = ? AND namespace = ? ORDER BY scope, owner", named
+            )
+            return [(key, load_owner(scope, owner)) for key, scope, owner in rows]
+        sql = "SELECT key FROM records WHERE id = ? AND namespace = ? AND scope = ? AND owner = ?"
+        return [
+            (key, owner)
+            for owner in dict.fromkeys(owners)
+            for (key,) in self._connection.execute(sql, (*named, *store_owner(owner)))
+        ]
+
+    def scan(self, visible: Visibility, order: Sequence[Order], limit: int | None, offset: int) -> list[int]:
+        """Keys of visible records, absent values last; after ``order`` by newer, id, namespace, owner.
+
+        Raises:
+            ConfigurationError: an attribute that does not exist or has no order.
+        """
+        condition = compile_visibility(visible)
+        parts = [part for each in order for part in _ordering(each)]
+        rows = self._connection.execute(
+            f"SELECT r.key FROM records r WHERE {condition.sql} ORDER BY {', '.join([*parts, _TOTAL_ORDER])}"
+            " LIMIT ? OFFSET ?",
+            (*condition.params, -1 if limit is None else max(0, limit), max(0, offset)),
+        )
+        return [key for (key,) in rows]
+
+    def count(self, visible: Visibility) -> int:
+        """How many visible records there are."""
+        condition = compile_visibility(visible)
+        sql = f"SELECT count(*) FROM records r WHERE {condition.sql}"
+        return int(self._connection.execute(sql, condition.params).fetchone()[0])
+
+    def distinct(self, attribute: str, visible: Visibility) -> list[Any]:
+        """The values, none twice and ascending, that an attribute has among visible records; absent ones are no
+        values. Of ``tags``, each tag.
+
+        Raises:
+            ConfigurationError: an attribute that does not exist or has no order.
+        """
+        condition = compile_visibility(visible)
+        if attribute == "tags":
+            source, column = "records r CROSS JOIN json_each(r.tags) t", "t.value"
+        else:
+            source, column = "records r", _sortable(attribute)
+        rows = self._connection.execute(
+            f"SELECT DISTINCT {column} AS value FROM {source}"
+            f" WHERE {condition.sql} AND {column} IS NOT NULL ORDER BY value",
+            condition.params,
+        )
+        load = _loader(attribute)
+        return [value if load is None else load(value) for (value,) in rows]
+
+    # -- vectors, text and marks ----------------------------------------------------------------------------------
+
+    def vectors(self, keys: Sequence[int]) -> dict[int, StoredVectors]:
+        """The vectors of the active fingerprint; records without one are left out."""
+        return stored_vectors(self._connection, self.fingerprint, _json_keys(keys))
+
+    def pending(self, visible: Visibility) -> int:
+        """How many visible records have text but no vector; see :meth:`Reader.pending`."""
+        condition = compile_visibility(visible)
+        without = "pending p CROSS JOIN records r ON r.key = p.key WHERE"
+        if self.fingerprint is None:
+            without = "records r WHERE r.parts > 0 AND"
+        sql = f"SELECT count(*) FROM {without} {condition.sql}"
+        return int(self._connection.execute(sql, condition.params).fetchone()[0])
+
+    def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
+        """Keys of the owner's records in this namespace with this text that are neither archived nor superseded, by
+        newer, then id.
+        """
+        rows = self._connection.execute(
+            "SELECT r.key FROM records r WHERE r.content_hash = ? AND r.scope = ? AND r.owner = ?"
+            f" AND r.namespace = ? AND {LIVING} ORDER BY {_TOTAL_ORDER}",
+            (content_hash, *store_owner(owner), store_namespace(namespace)),
+        )
+        return [key for (key,) in rows]
+
+    def marks(
+        self,
+        owner: Owner,
+        namespace: str,
+        *,
+        keys: Sequence[str] | None = None,
+        groups: Sequence[str | None] | None = None,
+        before: float | None = None,
+        after: float | None = None,
+        limit: int | None = None,
+    ) -> list[Mark]:
+        """Marks that satisfy all that is given, by time and key."""
+        return select_marks(
+            self._connection, owner, namespace, keys=keys, groups=groups, before=before, after=after, limit=limit
+        )
+
+    @contextmanager
+    def _keyword_leg(self) -> Iterator[KeywordIndex]:
+        problem = keyword_problem(self._parts, self._head.analyzer)
+        if problem is not None:
+            raise SearchUnavailableError(problem)
+        try:
+            yield self._parts.keyword
+        except driver_errors() as error:
+            if is_index_fault(error):
+                raise SearchUnavailableError(
+                    f"the keyword index is damaged; make it anew with reindex() (SQLite: {error})"
+                ) from error
+            raise
+
+
+def _json_keys(keys: Sequence[int]) -> str:
+    return f"[{','.join(map(str, keys))}]"
+
+
+def _sortable(attribute: str) -> str:
+    try:
+        return _SORTABLE[attribute]
+    except KeyError:
+        raise ConfigurationError(
+            f"{attribute!r} is no attribute that records can be ordered by; those are {', '.join(sorted(_SORTABLE))}"
+        ) from None
+
+
+def _ordering(order: Order) -> tuple[str, str]:
+    column = _sortable(order.attribute)
+    return f"{column} IS NULL", f"{column} {'DESC' if order.descending else 'ASC'}"
+
+
+def _loader(attribute: str) -> Callable[[Any], Any] | None:
+    if attribute in TIMES:
+        return load_time
+    if attribute == "namespace":
+        return load_namespace
+    if attribute == "scope":
+        return lambda code: load_owner(code, "").scope
+    return None

@@ -1,0 +1,234 @@
+"""A record as a row, and back: how times, namespaces, owners and text are written in SQLite."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeAlias
+
+from twofold.backends.sqlite.schema import SCOPE_CODES
+from twofold.types import Fields, Owner, Record
+from twofold.types.json import dump_json
+
+__all__ = [
+    "COLUMNS",
+    "TIMES",
+    "from_row",
+    "load_fields",
+    "load_namespace",
+    "load_owner",
+    "load_time",
+    "store_fields",
+    "store_namespace",
+    "store_owner",
+    "store_time",
+    "to_row",
+]
+
+Row: TypeAlias = "Sequence[Any]"
+
+COLUMNS: Final = (
+    "id",
+    "scope",
+    "owner",
+    "namespace",
+    "kind",
+    "project",
+    "source",
+    "fields",
+    "parts",
+    "tags",
+    "metadata",
+    "payload",
+    "importance",
+    "strength",
+    "access_count",
+    "created_at",
+    "updated_at",
+    "last_accessed",
+    "event_at",
+    "valid_from",
+    "valid_to",
+    "expires_at",
+    "archived_at",
+    "superseded_by",
+    "content_hash",
+    "revision",
+)
+"""The columns of a record, as :func:`to_row` gives and :func:`from_row` takes them."""
+
+TIMES: Final = frozenset(
+    {
+        "created_at",
+        "updated_at",
+        "last_accessed",
+        "event_at",
+        "valid_from",
+        "valid_to",
+        "expires_at",
+        "archived_at",
+    }
+)
+"""The columns that hold times."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_SCOPES: Final = {code: scope for scope, code in SCOPE_CODES.items()}
+
+
+def store_time(time: datetime) -> int:
+    """Whole microseconds since 1970 in UTC; negative before."""
+    return (time - _EPOCH) // _MICROSECOND
+
+
+def load_time(microseconds: int) -> datetime:
+    """The inverse of :func:`store_time`."""
+    return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def store_namespace(namespace: Sequence[str]) -> str:
+    """Its words, each followed by U+001F: what lies below a namespace is a range of the index."""
+    return "".join(f"{word}\x1f" for word in namespace)
+
+
+def load_namespace(stored: str) -> tuple[str, ...]:
+    """The inverse of :func:`store_namespace`."""
+    return tuple(stored.split("\x1f")[:-1])
+
+
+def store_owner(owner: Owner) -> tuple[int, str]:
+    """The code of the scope, and the owner's name, empty for everybody."""
+    return SCOPE_CODES[owner.scope], owner.name or ""
+
+
+def load_owner(scope: int, name: str) -> Owner:
+    """The inverse of :func:`store_owner`."""
+    return Owner(_SCOPES[scope], name or None)
+
+
+def store_fields(fields: Fields) -> str | bytes:
+    """JSON: text, or bytes where the text holds a lone surrogate, which SQLite's UTF-8 has no place for."""
+    stored = dump_json({name: text if isinstance(text, str) else list(text) for name, text in fields.items()})
+    if not stored.isascii():
+        try:
+            stored.encode()
+        except UnicodeEncodeError:
+            return stored.encode("utf-8", "surrogatepass")
+    return stored
+
+
+def load_fields(stored: str | bytes) -> dict[str, str | tuple[str, ...]]:
+    """The inverse of :func:`store_fields`."""
+    if isinstance(stored, bytes):
+        stored = stored.decode("utf-8", "surrogatepass")
+    return {name: text if isinstance(text, str) else tuple(text) for name, text in json.loads(stored).items()}
+
+
+def count_parts(fields: Fields) -> int:
+    """How many pieces of the text hold more than white space, and so can be embedded."""
+    return sum(
+        bool(piece) and not piece.isspace()
+        for text in fields.values()
+        for piece in ((text,) if isinstance(text, str) else text)
+    )
+
+
+def to_row(record: Record) -> tuple[Any, ...]:
+    """The values of :data:`COLUMNS`."""
+    scope, owner = store_owner(record.belongs_to)
+    return (
+        record.id,
+        scope,
+        owner,
+        store_namespace(record.namespace),
+        record.kind,
+        record.project,
+        record.source,
+        store_fields(record.fields),
+        count_parts(record.fields),
+        dump_json(list(record.tags)) if record.tags else "[]",
+        dump_json(record.metadata) if record.metadata else "{}",
+        None if record.payload is None else dump_json(record.payload),
+        record.importance,
+        record.strength,
+        record.access_count,
+        store_time(record.created_at),
+        store_time(record.updated_at),
+        store_time(record.last_accessed),
+        _store_optional(record.event_at),
+        _store_optional(record.valid_from),
+        _store_optional(record.valid_to),
+        _store_optional(record.expires_at),
+        _store_optional(record.archived_at),
+        record.superseded_by,
+        record.content_hash,
+        record.revision,
+    )
+
+
+def from_row(row: Row) -> Record:
+    """The record of a row of :data:`COLUMNS`."""
+    (
+        id_,
+        scope,
+        owner,
+        namespace,
+        kind,
+        project,
+        source,
+        fields,
+        _,
+        tags,
+        metadata,
+        payload,
+        importance,
+        strength,
+        access_count,
+        created_at,
+        updated_at,
+        last_accessed,
+        event_at,
+        valid_from,
+        valid_to,
+        expires_at,
+        archived_at,
+        superseded_by,
+        content_hash,
+        revision,
+    ) = row
+    return Record(
+        id=id_,
+        fields=load_fields(fields),
+        kind=kind,
+        scope=_SCOPES[scope],
+        owner=owner or None,
+        namespace=load_namespace(namespace),
+        project=project,
+        source=source,
+        tags=() if tags == "[]" else tuple(json.loads(tags)),
+        metadata={} if metadata == "{}" else json.loads(metadata),
+        payload=None if payload is None else json.loads(payload),
+        importance=importance,
+        strength=strength,
+        access_count=access_count,
+        created_at=load_time(created_at),
+        updated_at=load_time(updated_at),
+        last_accessed=load_time(last_accessed),
+        event_at=_load_optional(event_at),
+        valid_from=_load_optional(valid_from),
+        valid_to=_load_optional(valid_to),
+        expires_at=_load_optional(expires_at),
+        archived_at=_load_optional(archived_at),
+        superseded_by=superseded_by,
+        content_hash=content_hash,
+        revision=revision,
+    )
+
+
+def _store_optional(time: datetime | None) -> int | None:
+    return None if time is None else store_time(time)
+
+
+def _load_optional(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else load_time(microseconds)

@@ -1,0 +1,298 @@
+"""One transaction on a SQLite file: rows, and with each row its tokens, its vectors or its pending mark."""
+
+# ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Mark, VectorWrite
+from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.marks import delete_marks, put_marks
+from twofold.backends.sqlite.migrations import write_meta
+from twofold.backends.sqlite.reader import Parts, SqliteReader
+from twofold.backends.sqlite.rows import COLUMNS, load_fields, store_time, to_row
+from twofold.backends.sqlite.vectors import blob_of, spaces_of
+from twofold.errors import ConfigurationError, InvalidRecordError, InvalidVectorError, RecordNotFoundError
+from twofold.types import Owner, Record
+from twofold.vectors import as_matrix
+
+__all__ = ["KEPT_TOMBSTONES", "SqliteWriter"]
+
+KEPT_TOMBSTONES: Final = 100_000
+"""How many deletes leave a trace; an index that is further behind is made anew."""
+
+_PRUNE_EVERY: Final = 256  # writes
+_BATCH: Final = 1000
+
+_FIELDS, _PARTS, _TAGS, _HASH = (COLUMNS.index(name) for name in ("fields", "parts", "tags", "content_hash"))
+_INSERT: Final = (
+    f"INSERT INTO records ({', '.join(COLUMNS)}, generation) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+)
+_UPDATE: Final = f"UPDATE records SET {', '.join(f'{name} = ?' for name in COLUMNS)}, generation = ? WHERE key = ?"
+_OLD: Final = "SELECT fields, tags, content_hash FROM records WHERE key = ?"
+_ADD_VECTOR: Final = "INSERT INTO vectors (space, key, part, content_hash, vector) VALUES (?, ?, ?, ?, ?)"
+_ADD_PENDING: Final = "INSERT INTO pending (key) VALUES (?) ON CONFLICT (key) DO UPDATE SET reason = NULL, attempts = 0"
+_IN: Final = "IN (SELECT value FROM json_each(?))"
+
+
+class SqliteWriter(SqliteReader):
+    """A transaction with the write lock held. See :class:`twofold.backends.protocol.Writer`."""
+
+    def __init__(self, connection: Connection, parts: Parts) -> None:
+        super().__init__(connection, parts)
+        self._known_fields = frozenset(parts.fields)
+        self._spaces: dict[str, int] | None = None
+        self._tokens_checked = False
+
+    # -- records --------------------------------------------------------------------------------------------------
+
+    def adopt(self, fingerprint: str, dimension: int) -> None:
+        """Make this the embedder that vectors are of, if there is none yet; every record with text is then pending.
+
+        Raises:
+            ConfigurationError: another fingerprint or dimension is there, or the dimension is below 1.
+        """
+        head = self._head
+        if head.fingerprint is not None:
+            if (head.fingerprint, head.dimension) != (fingerprint, dimension):
+                raise ConfigurationError(
+                    f"the file's vectors are of {head.fingerprint!r} ({head.dimension} numbers), not of "
+                    f"{fingerprint!r} ({dimension} numbers)"
+                )
+            return
+        if dimension < 1:
+            raise ConfigurationError(f"a vector has at least 1 number, not {dimension}")
+        self._begin_change()
+        write_meta(self._connection, "fingerprint", fingerprint)
+        write_meta(self._connection, "dimension", str(dimension))
+        self._connection.executemany(
+            "INSERT INTO spaces (fingerprint, field, dimension) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            [(fingerprint, field, dimension) for field in self._parts.fields],
+        )
+        self._connection.execute("INSERT OR IGNORE INTO pending (key) SELECT key FROM records WHERE parts > 0")
+        head.fingerprint, head.dimension = fingerprint, dimension
+        self._spaces = None
+
+    def insert(self, record: Record, vectors: VectorWrite | None) -> int:
+        """Add a record; see the protocol. Vectors of another text than the record's are not attached.
+
+        Raises:
+            InvalidRecordError: it has a field that the file does not.
+            InvalidVectorError: a vector is zero, not finite or of the wrong length, or the record has no text.
+            ConfigurationError: there are vectors, but no embedder was adopted.
+        """
+        self._check_fields(record)
+        row = to_row(record)
+        blobs = self._checked(vectors, row[_HASH], row[_PARTS])
+        self._begin_change()
+        indexed = self._tokens_usable()  # before the row is there: it may make the index anew from all rows
+        key = self._connection.execute(_INSERT, (*row, self._head.generation)).lastrowid
+        if key is None:  # the DB-API's type allows it; SQLite gives an INSERT's key always
+            raise InvalidRecordError("the record got no key")
+        if indexed:
+            self._parts.keyword.add(self._connection, key, self._parts.keyword.tokens(record.fields, record.tags))
+        if blobs:
+            self._store(key, row[_HASH], blobs)
+        elif row[_PARTS] and self._head.fingerprint is not None:
+            self._connection.execute(_ADD_PENDING, (key,))
+        return key
+
+    def replace(self, key: int, record: Record, vectors: VectorWrite | None) -> None:
+        """Put ``record`` in the place of the one at ``key``; see the protocol. Tokens are rewritten only if they
+        change.
+
+        Raises:
+            RecordNotFoundError: there is no such record.
+            InvalidRecordError, InvalidVectorError, ConfigurationError: as for :meth:`insert`.
+        """
+        self._check_fields(record)
+        row = to_row(record)
+        old = self._connection.execute(_OLD, (key,)).fetchone()
+        if old is None:
+            raise RecordNotFoundError("there is no such record")
+        old_fields, old_tags, old_hash = old
+        blobs = self._checked(vectors, row[_HASH], row[_PARTS])
+        self._begin_change()
+        if (old_fields, old_tags) != (row[_FIELDS], row[_TAGS]) and self._tokens_usable():
+            keyword = self._parts.keyword
+            before = keyword.tokens(load_fields(old_fields), json.loads(old_tags))
+            after = keyword.tokens(record.fields, record.tags)
+            if before != after:
+                keyword.remove(self._connection, key, before)
+                keyword.add(self._connection, key, after)
+        self._connection.execute(_UPDATE, (*row, self._head.generation, key))
+        if blobs:
+            self._drop_vectors(key)
+            self._store(key, row[_HASH], blobs)
+        elif old_hash != row[_HASH]:
+            self._drop_vectors(key)
+            if row[_PARTS] and self._head.fingerprint is not None:
+                self._connection.execute(_ADD_PENDING, (key,))
+
+    def set_archived(self, keys: Sequence[int], at: datetime | None) -> None:
+        """Archive (or, with None, restore) records; tokens and vectors stay. What is so already stays as it is."""
+        if at is None:
+            value, differs = None, "archived_at IS NOT NULL"
+        else:
+            value, differs = store_time(at), "archived_at IS NULL"
+        for chunk in _chunks(keys):
+            changed = self._column(f"SELECT key FROM records WHERE key {_IN} AND {differs}", (chunk,))
+            if changed:
+                self._begin_change()
+                self._connection.execute(
+                    f"UPDATE records SET archived_at = ?, revision = revision + 1, generation = ? WHERE key {_IN}",
+                    (value, self._head.generation, json.dumps(changed)),
+                )
+
+    def delete(self, keys: Sequence[int]) -> None:
+        """Remove rows, tokens, vectors and pending marks; unknown keys are passed over."""
+        for chunk in _chunks(keys):
+            rows = self._connection.execute(
+                f"SELECT key, fields, tags FROM records WHERE key {_IN}", (chunk,)
+            ).fetchall()
+            if not rows:
+                continue
+            self._begin_change()
+            if self._tokens_usable():
+                keyword = self._parts.keyword
+                for key, fields, tags in rows:
+                    keyword.remove(self._connection, key, keyword.tokens(load_fields(fields), json.loads(tags)))
+            gone = json.dumps([key for key, _, _ in rows])
+            for table in ("records", "vectors", "pending"):
+                self._connection.execute(f"DELETE FROM {table} WHERE key {_IN}", (gone,))
+            self._connection.execute(
+                "INSERT INTO tombstones (generation, key) SELECT ?, value FROM json_each(?)",
+                (self._head.generation, gone),
+            )
+
+    # -- vectors --------------------------------------------------------------------------------------------------
+
+    def attach(self, key: int, vectors: VectorWrite) -> bool:
+        """Attach vectors to a pending record if its text is still the one they were made of; whether it was.
+
+        Raises:
+            InvalidVectorError, ConfigurationError: as for :meth:`insert`.
+        """
+        row = self._connection.execute(
+            "SELECT r.content_hash, r.parts FROM records r JOIN pending p ON p.key = r.key WHERE r.key = ?", (key,)
+        ).fetchone()
+        if row is None:
+            return False
+        content_hash, parts = row
+        blobs = self._checked(vectors, content_hash, parts)
+        if not blobs:
+            return False
+        self._begin_change()
+        self._drop_vectors(key)
+        self._store(key, content_hash, blobs)
+        self._connection.execute("UPDATE records SET generation = ? WHERE key = ?", (self._head.generation, key))
+        return True
+
+    def _checked(self, vectors: VectorWrite | None, content_hash: str, parts: int) -> list[tuple[int, int, bytes]]:
+        """Vectors as (space, part, blob); none if there are none or they were made of another text."""
+        if vectors is None or vectors.content_hash != content_hash:
+            return []
+        if self._head.fingerprint is None:
+            raise ConfigurationError("vectors cannot be stored before an embedder is adopted")
+        if self._spaces is None:
+            self._spaces = spaces_of(self._connection, self._head.fingerprint)
+        if vectors.by_field and not parts:
+            raise InvalidVectorError("a record without text has no vector")
+        blobs: list[tuple[int, int, bytes]] = []
+        for field, given in vectors.by_field.items():
+            space = self._spaces.get(field)
+            if space is None:
+                raise InvalidVectorError(f"a vector is of the field {field!r}; there are {', '.join(self._spaces)}")
+            matrix = _matrix(given, self._head.dimension, field)
+            blobs += [(space, part, blob_of(vector)) for part, vector in enumerate(matrix)]
+        return blobs
+
+    def _store(self, key: int, content_hash: str, blobs: Sequence[tuple[int, int, bytes]]) -> None:
+        for space, part, blob in blobs:
+            self._connection.execute(_ADD_VECTOR, (space, key, part, content_hash, blob))
+
+    def _drop_vectors(self, key: int) -> None:
+        """Forget what was made of a record's former text."""
+        self._connection.execute("DELETE FROM vectors WHERE key = ?", (key,))
+        self._connection.execute("DELETE FROM pending WHERE key = ?", (key,))
+
+    # -- marks ----------------------------------------------------------------------------------------------------
+
+    def put_marks(self, owner: Owner, namespace: str, marks: Sequence[Mark]) -> None:
+        """Write marks; the same key again replaces it. Does not count as a write of records."""
+        put_marks(self._connection, owner, namespace, marks)
+
+    def delete_marks(self, owner: Owner, namespace: str, keys: Sequence[str]) -> None:
+        """Remove marks; unknown keys are passed over. Does not count as a write of records."""
+        delete_marks(self._connection, owner, namespace, keys)
+
+    # -- within ---------------------------------------------------------------------------------------------------
+
+    def _check_fields(self, record: Record) -> None:
+        if not self._known_fields.issuperset(record.fields):
+            unknown = ", ".join(repr(name) for name in record.fields if name not in self._known_fields)
+            raise InvalidRecordError(f"the store has no field {unknown}; it has {', '.join(self._parts.fields)}")
+
+    def _begin_change(self) -> None:
+        """Count this transaction as a write, once."""
+        head = self._head
+        if head.changed:
+            return
+        head.changed = True
+        head.generation += 1
+        self._connection.execute("UPDATE state SET generation = ?", (head.generation,))
+        if head.generation % _PRUNE_EVERY == 0:
+            self._prune()
+
+    def _prune(self) -> None:
+        """Forget the oldest tombstones, whole generations of them."""
+        found = self._connection.execute(
+            "SELECT generation FROM tombstones ORDER BY generation DESC, key DESC LIMIT 1 OFFSET ?", (KEPT_TOMBSTONES,)
+        ).fetchone()
+        if found is not None:
+            self._connection.execute("DELETE FROM tombstones WHERE generation <= ?", found)
+            write_meta(self._connection, "tombstones_pruned", str(found[0]))
+            self._head.pruned = found[0]
+
+    def _tokens_usable(self) -> bool:
+        """Whether tokens can be written: the index must be of this analyser, or is made so now."""
+        if not self._tokens_checked:
+            self._tokens_checked = True
+            version = self._parts.keyword.analyzer.version
+            if not self._parts.has_fts5:
+                version = ""  # what is written now will be missing in the index
+            if self._head.analyzer != version:
+                if version:
+                    self._parts.keyword.rebuild(self._connection)
+                write_meta(self._connection, "analyzer", version)
+                self._head.analyzer = version
+        return self._parts.has_fts5
+
+    def _column(self, sql: str, params: tuple[object, ...]) -> list[int]:
+        return [value for (value,) in self._connection.execute(sql, params)]
+
+
+def _matrix(given: npt.NDArray[np.float32], dimension: int | None, field: str) -> npt.NDArray[np.float32]:
+    """The vectors of a field, checked: quickly if all is well, and else so that the error says what is wrong."""
+    if (
+        isinstance(given, np.ndarray)
+        and given.dtype == np.float32
+        and given.shape == (1, dimension)
+        and 0.0 < float(np.vdot(given, given)) < math.inf
+    ):
+        return given
+    return as_matrix(given, dimension, f"the vector of field {field!r}")
+
+
+def _chunks(keys: Sequence[int]) -> Iterator[str]:
+    """JSON lists of some of the keys at a time, none twice: memory stays bounded."""
+    distinct = list(dict.fromkeys(map(int, keys)))
+    for start in range(0, len(distinct), _BATCH):
+        yield json.dumps(distinct[start : start + _BATCH])

@@ -1,0 +1,92 @@
+"""The SQLite backend keeps the contract: on both drivers, in a file and in memory."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twofold.backends.protocol import Backend
+from twofold.backends.sqlite.backend import SqliteBackend
+from twofold.config import StoreSettings
+
+pytest.register_assert_rewrite("twofold.testing")
+
+from twofold.testing.backend_contract import BackendContract  # noqa: E402 - pytest must know first
+
+needs_pysqlite3 = pytest.mark.skipif(
+    importlib.util.find_spec("pysqlite3") is None, reason="pysqlite3 (the extra sqlite-vec) is not installed"
+)
+DRIVERS = ["sqlite3", pytest.param("pysqlite3", marks=needs_pysqlite3)]
+
+
+@pytest.fixture(params=DRIVERS)
+def open_backend(request: pytest.FixtureRequest) -> Iterator[Callable[[str | Path], SqliteBackend]]:
+    with ExitStack() as stack:
+
+        def opened(path: str | Path) -> SqliteBackend:
+            return stack.enter_context(
+                closing(SqliteBackend.open(path, settings=StoreSettings(driver=request.param, busy_timeout=60)))
+            )
+
+        yield opened
+
+
+class TestInAFile(BackendContract):
+    @pytest.fixture
+    def backend(self, open_backend: Callable[[str | Path], SqliteBackend], tmp_path: Path) -> Backend:
+        return open_backend(tmp_path / "store.db")
+
+    @pytest.fixture
+    def another(self, open_backend: Callable[[str | Path], SqliteBackend], tmp_path: Path) -> Callable[[], Backend]:
+        return lambda: open_backend(tmp_path / "store.db")
+
+
+class TestInMemory(BackendContract):
+    @pytest.fixture
+    def backend(self, open_backend: Callable[[str | Path], SqliteBackend]) -> Backend:
+        return open_backend(":memory:")
+
+
+def nothing(self: object) -> None:
+    """A test that asks for nothing."""
+
+
+def marked(mark: Any) -> Callable[[object], None]:
+    def test(self: object) -> None:
+        """Another one, for pytest marks the function itself."""
+
+    mark(test)
+    return test
+
+
+class TestTheGuard:
+    """A contract that may be passed over in silence is none."""
+
+    @pytest.fixture
+    def subclass(self) -> Callable[[Any], type[BackendContract]]:
+        return lambda test: type("Sub", (BackendContract,), {"test_marks": test})
+
+    @pytest.mark.parametrize(
+        "test",
+        [
+            None,
+            nothing,
+            marked(pytest.mark.skip(reason="no time")),
+            marked(pytest.mark.xfail),
+        ],
+        ids=["removed", "overridden", "skipped", "no reason"],
+    )
+    def test_a_changed_test_is_noticed(self, subclass: Callable[[Any], type[BackendContract]], test: Any) -> None:
+        with pytest.raises(AssertionError, match="test_marks"):
+            subclass(test)().test_no_contract_test_is_changed()
+
+    def test_an_expected_failure_with_a_reason_is_allowed(
+        self, subclass: Callable[[Any], type[BackendContract]]
+    ) -> None:
+        expected = marked(pytest.mark.xfail(reason="no marks yet"))
+        subclass(expected)().test_no_contract_test_is_changed()

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from twofold.backends.sqlite import pragmas
+from twofold.backends.sqlite.driver import load_driver
+from twofold.errors import StoreError
+
+
+@pytest.fixture
+def connect(driver_name, tmp_path):
+    connections = []
+
+    def make(database=None):
+        connection = load_driver(driver_name).connect(database or (tmp_path / "a.db").as_uri())
+        connections.append(connection)
+        return connection
+
+    yield make
+    for connection in connections:
+        connection.close()
+
+
+def test_the_switch_to_a_log_waits_for_others(connect, driver_name):
+    holding, waiting = connect(), connect()
+    holding.execute("CREATE TABLE t (x)")
+    pragmas.busy_timeout(waiting, 0)
+    holding.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(load_driver(driver_name).module.OperationalError, match="locked"):
+        pragmas.use_wal(waiting, 0.05)
+    threading.Timer(0.2, lambda: holding.execute("COMMIT")).start()
+    pragmas.use_wal(waiting, 20)
+    assert waiting.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_where_no_log_can_be_is_told(connect):
+    with pytest.raises(StoreError, match="its journal stays 'memory'"):
+        pragmas.use_wal(connect(":memory:"), 1)
+
+
+def test_a_checkpoint_says_whether_it_could(connect, tmp_path):
+    reading, writing = connect(), connect()
+    pragmas.use_wal(writing, 1)
+    pragmas.busy_timeout(writing, 0)
+    writing.execute("CREATE TABLE t (x)")
+    reading.execute("BEGIN")
+    reading.execute("SELECT * FROM t").fetchall()
+    writing.execute("INSERT INTO t VALUES (1)")
+    assert not pragmas.checkpoint(writing)
+    reading.execute("COMMIT")
+    assert pragmas.checkpoint(writing)
+    assert (tmp_path / "a.db-wal").stat().st_size == 0
