@@ -1,0 +1,8 @@
+"""``python -m twofold``: the command, where its script is not on the path."""
+
+import sys
+
+from twofold.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

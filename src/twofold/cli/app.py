@@ -1,0 +1,392 @@
+"""The commands and their options. What they do is the store's; how it looks is :mod:`twofold.cli.render`'s."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+import twofold
+from twofold.cli import render
+from twofold.cli.demo import run_demo
+from twofold.cli.opening import EmbedderChoice, opened
+from twofold.cli.reading_input import Input, parsed_json
+from twofold.errors import ConfigurationError, TwofoldError
+from twofold.types import Access, Hit, Mode
+
+__all__ = ["app"]
+
+_DEFAULT_STORE: Final = Path("twofold.db")
+_NOT_SHOWN: Final = ("path", "spaces")
+"""Details that info leaves out: said already, or a count of records that the asker may not see."""
+_IDS_SHOWN: Final = 20
+"""More ids than these are of use to a program only."""
+_NOTHING, _MISTAKE, _INTERRUPTED, _NO_READER = 1, 2, 130, 141
+
+_EXIT_CODES: Final = """\b
+Exit codes:
+  0    all is well
+  1    search found nothing, or check found damage
+  2    a mistake in what was asked, said in one line on standard error
+  130  interrupted
+"""
+
+
+class _Commands(TyperGroup):
+    """Turns what a command raises into a line and an exit code; a traceback is left to faults of twofold's own."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except TwofoldError as error:
+            render.print_error(" ".join([str(error), *getattr(error, "__notes__", ())]))
+            raise typer.Exit(_MISTAKE) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(_INTERRUPTED) from None
+        except OSError as error:
+            _abandon_output()
+            if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in "list | head"
+                raise typer.Exit(_NO_READER) from None
+            render.print_error(str(error))
+            raise typer.Exit(_MISTAKE) from None
+        return result
+
+
+def _abandon_output() -> None:
+    """Throw away what is still to be written: it would fail again at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return  # standard output is no file
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Records in one SQLite file, found by keyword and by meaning.",
+    epilog=_EXIT_CODES,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Store = Annotated[
+    Path,
+    typer.Option(
+        "--store", envvar="TWOFOLD_STORE", metavar="PATH", help="The file; with --tenant, the folder of the files."
+    ),
+]
+Tenant = Annotated[str | None, typer.Option(metavar="NAME", help="Whose file in the folder.")]
+Embedder = Annotated[
+    EmbedderChoice,
+    typer.Option(
+        help="What makes vectors. auto: local for a new file and for one made with it, if the extra 'local' is "
+        "installed; else none, and keywords answer alone."
+    ),
+]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks. Default: nobody, on shared records.")]
+Rooms = Annotated[list[str] | None, typer.Option("--room", metavar="NAME", help="A room of theirs; repeatable.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON", help='A filter, e.g. \'{"lang": "en", "@kind": {"$in": ["insight"]}}\'; @ names an attribute.'
+    ),
+]
+
+
+def _access(user: str | None, rooms: list[str] | None) -> Access:
+    return Access(user=user, rooms=tuple(rooms or ()))
+
+
+def _filter(where: str | None) -> dict[str, object] | None:
+    if where is None:
+        return None
+    value = parsed_json(where, "--where")
+    if not isinstance(value, dict):
+        raise ConfigurationError('--where is a JSON object such as {"lang": "en"}')
+    return value
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
+    if wanted:
+        print(f"twofold {twofold.__version__}")  # noqa: T201 - this is the command's output
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Records in one SQLite file, found by keyword and by meaning."""
+
+
+@app.command()
+def add(
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="One record each; - is all of standard input.")
+    ] = None,
+    *,
+    file: Annotated[
+        list[Path] | None, typer.Option(help="A text file, one record, its path the source; repeatable.")
+    ] = None,
+    jsonl: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="One record a line; - is standard input; repeatable.")
+    ] = None,
+    id: Annotated[str | None, typer.Option(help="The one record's id. Default: a new one.")] = None,
+    source: Annotated[str | None, typer.Option(help="The document that the one record comes from.")] = None,
+    kind: Annotated[str | None, typer.Option(help="What type of record. Default: semantic.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A word to find it by; repeatable.")] = None,
+    project: Annotated[str | None, typer.Option(help="What it belongs to.")] = None,
+    namespace: Annotated[str | None, typer.Option(metavar="A/B", help="Where it is kept: words apart by /.")] = None,
+    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object of your own.")] = None,
+    store: Store = _DEFAULT_STORE,
+    tenant: Tenant = None,
+    embedder: Embedder = EmbedderChoice.AUTO,
+    user: User = None,
+    room: Rooms = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store texts, files, and JSON Lines.
+
+    A line of JSON is a text, or an object with the names of a record: id, text, kind, tags, source, project,
+    namespace, metadata, importance, scope, room, created_at, event_at, valid_from, valid_to, expires_at ...; times are
+    ISO 8601 with a zone. Options stand for what a line leaves out. All is checked before anything is stored.
+
+    The records become the user's, else the first room's, else everybody's. Prints their ids; what became of them
+    goes to standard error. --json: {"ids", "added", "updated", "unchanged", "skipped", "pending", "degradations"}.
+    """
+    options = {
+        "id": id,
+        "source": source,
+        "kind": kind,
+        "tags": tag or None,
+        "project": project,
+        "namespace": None if namespace is None else namespace.split("/"),
+        "metadata": None if metadata is None else parsed_json(metadata, "--metadata"),
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    with (
+        Input(texts or (), file or (), jsonl or (), given, sys.stdin.buffer) as records,
+        opened(store, tenant, embedder, make=True) as it,
+        render.progress_bar("Adding", len(records)) as step,
+    ):
+        report = it.store.add_many(iter(records), access=_access(user, room), progress=step)
+    counts = {name: getattr(report, name) for name in ("added", "updated", "unchanged", "skipped", "pending")}
+    if as_json:
+        degradations = render.degradations_json(report.degradations)
+        render.print_json({"ids": report.ids, **counts, "degradations": degradations})
+        return
+    if len(report.ids) <= _IDS_SHOWN or not render.on_terminal():
+        render.print_lines(report.ids)
+    if it.warning is not None:
+        render.print_note(it.warning)
+    for degradation in report.degradations:
+        render.print_note(str(degradation))
+    render.print_note(", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to add")
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is asked, in any words.")],
+    *,
+    k: Annotated[int, typer.Option("-k", metavar="N", help="How many hits at most.")] = 10,
+    offset: Annotated[int, typer.Option(metavar="N", help="How many of the best to leave out.")] = 0,
+    mode: Annotated[Mode, typer.Option(help="Which legs search.")] = Mode.HYBRID,
+    where: Where = None,
+    why: Annotated[bool, typer.Option("--why", help="Show each leg's rank and score.")] = False,
+    store: Store = _DEFAULT_STORE,
+    tenant: Tenant = None,
+    embedder: Embedder = EmbedderChoice.AUTO,
+    user: User = None,
+    room: Rooms = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find records by keyword and by meaning.
+
+    In a pipe: score, id, text; with --why: score, keyword rank, BM25, vector rank, cosine, id, text. A leg that did not
+    find the record shows "-". What an answer lacks is said on standard error.
+
+    --json: {"hits": [{"score", "legs": {"keyword": {"rank", "score"}, "vector": ...}, "record": {...}}],
+    "degradations": [{"code", "message"}]}.
+    """
+    with opened(store, tenant, embedder) as it:
+        result = it.store.search(text, access=_access(user, room), k=k, offset=offset, where=_filter(where), mode=mode)
+    if as_json:
+        render.print_json(render.search_json(result))
+    elif result.hits:
+        legs = ("keyword", "BM25", "vector", "cosine") if why else ()
+        rows = (_hit_row(hit, why=why) for hit in result)
+        render.print_rows(("score", *legs, "id", "text"), rows, numbers=("score", *legs))
+    if it.warning is not None and mode is Mode.HYBRID:
+        render.print_note(f"keywords answered alone: {it.warning}")
+    for degradation in result.degradations:
+        render.print_note(str(degradation))
+    if not result.hits:
+        if not as_json:
+            render.print_note("nothing found")
+        raise typer.Exit(_NOTHING)
+
+
+def _hit_row(hit: Hit, *, why: bool) -> tuple[object, ...]:
+    legs: list[object] = []
+    for leg in ("keyword", "vector") if why else ():
+        found = hit.explanation.legs.get(leg)
+        legs += [render.ABSENT, render.ABSENT] if found is None else [found.rank, f"{found.raw:.4g}"]
+    return (f"{hit.score:.3f}", *legs, hit.id, hit.text)
+
+
+@app.command("list")
+def list_(
+    *,
+    where: Where = None,
+    order: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="E.g. -importance (descending) or id; repeatable.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", help="How many at most. Default: all.")] = None,
+    store: Store = _DEFAULT_STORE,
+    tenant: Tenant = None,
+    user: User = None,
+    room: Rooms = None,
+    as_json: AsJson = False,
+) -> None:
+    """List records, newest first.
+
+    In a pipe: id, kind, owner, when it was made, text. --json: JSON Lines by the names that "add --jsonl" takes.
+    """
+    with opened(store, tenant) as it:
+        records = it.store.list(access=_access(user, room), where=_filter(where), order=order or (), limit=limit)
+    if as_json:
+        for record in records:
+            render.print_json(render.record_json(record))
+        return
+    if records or not render.on_terminal():
+        rows = (
+            (each.id, each.kind, each.belongs_to, each.created_at.isoformat(timespec="seconds"), each.text)
+            for each in records
+        )
+        render.print_rows(("id", "kind", "owner", "created", "text"), rows)
+    else:
+        render.print_note("no records")
+
+
+@app.command()
+def info(
+    *,
+    store: Store = _DEFAULT_STORE,
+    tenant: Tenant = None,
+    embedder: Embedder = EmbedderChoice.AUTO,
+    user: User = None,
+    room: Rooms = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a store is, and how much of it the asker may see.
+
+    In a pipe: name, value. --json: one object of the same names.
+    """
+    with opened(store, tenant, embedder) as it:
+        said = it.store.info(access=_access(user, room))
+    file = said.backend
+    values: dict[str, object] = {
+        "path": said.path,
+        "tenant": file.tenant,
+        "mode": said.mode.value,
+        "embedder": said.embedder,
+        "embedder_because": it.because,
+        "records": said.records,
+        "pending": said.pending,
+        "fields": list(file.fields),
+        "vectors_of": file.fingerprint,
+        "dimension": file.dimension,
+        "analyzer": file.analyzer,
+        "keyword_problem": file.keyword_problem,
+        "read_only": file.read_only,
+        **{name: value for name, value in file.details.items() if name not in _NOT_SHOWN},
+    }
+    if as_json:
+        render.print_json(values)
+    else:
+        render.print_rows(("name", "value"), ((name, _shown(value)) for name, value in values.items()))
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ([], ""):
+        return render.ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_shown(each) for each in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
+    return str(value)
+
+
+@app.command()
+def check(
+    *,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="If anything is, make the keyword index anew and look again.")
+    ] = False,
+    store: Store = _DEFAULT_STORE,
+    tenant: Tenant = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the indexes with the records; exit with 1 if damaged.
+
+    Everything derived is compared with what it is derived from; nothing is changed without --repair.
+
+    In a pipe one line for each kind of damage: code, count, message. --json: {"ok", "records", "damage": [{"code",
+    "count", "message"}], "skipped"}.
+    """
+    with opened(store, tenant) as it:
+        report = it.store.check()
+        if repair and not report.ok:
+            it.store.reindex()
+            report = it.store.check()
+    if as_json:
+        damage = [{"code": each.code, "count": each.count, "message": each.message} for each in report.damage]
+        answer = {"ok": report.ok, "records": report.records, "damage": damage, "skipped": list(report.skipped)}
+        render.print_json(answer)
+    else:
+        if report.damage:
+            rows = [(each.code, each.count, each.message) for each in report.damage]
+            render.print_rows(("damage", "count", "what helps"), rows, numbers=("count",))
+        for reason in report.skipped:
+            render.print_note(f"not looked at: {reason}")
+        render.print_note(f"{report.records} records, {'all is well' if report.ok else 'damage found'}")
+    if not report.ok:
+        raise typer.Exit(_NOTHING)
+
+
+@app.command()
+def demo(
+    questions: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUESTION]...", help="What to ask instead of its own questions.")
+    ] = None,
+    *,
+    store: Annotated[Path | None, typer.Option(metavar="PATH", help="Keep the store in this new file.")] = None,
+    modules: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Only these modules, e.g. json,os,shutil. Default: the whole library."),
+    ] = None,
+    embedder: Annotated[EmbedderChoice, typer.Option(help="What makes vectors. auto: local if installed.")] = (
+        EmbedderChoice.AUTO
+    ),
+) -> None:
+    """Index Python's docstrings and ask: by keyword, vector, both.
+
+    The corpus is the documentation of the standard library on this machine, made anew on the spot.
+
+    Then the same store answers behind each framework whose adapter is installed. Nothing leaves the machine.
+    """
+    run_demo(store, [name.strip() for name in (modules or "").split(",") if name.strip()], embedder, questions or ())
