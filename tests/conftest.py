@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from twofold.backends.sqlite import driver, opening, registry
+pytest.register_assert_rewrite("twofold.testing")  # what ships for others' tests asserts too
+
+from twofold.backends.sqlite import driver, opening, registry  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)

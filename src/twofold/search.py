@@ -105,7 +105,7 @@ class _Leg:
 
     def head(self, pool: int) -> list[int]:
         """The keys that take part in fusion."""
-        return [candidate.key for candidate in self.candidates[:pool]]
+        return [key for key, _ in self.candidates[:pool]]
 
 
 @dataclass(slots=True)

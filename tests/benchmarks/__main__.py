@@ -88,14 +88,18 @@ def records_of(corpus: Corpus) -> Iterable[NewRecord]:
 
 
 def interleaved(contestants: dict[str, Callable[[int], object]], numbers: Iterable[int]) -> dict[str, list[float]]:
-    """Seconds each contestant took for each query; they take turns. The first query of each is not counted."""
+    """Seconds each contestant took for each query. They take turns, and each round another one begins, so that what
+    one does to the processor's caches hits all the others alike. The first query of each is not counted.
+    """
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for ask in contestants.values():
         ask(0)
+    names = list(contestants)
     for number in numbers:
-        for name, ask in contestants.items():
+        names.append(names.pop(0))
+        for name in names:
             started = perf_counter()
-            ask(number)
+            contestants[name](number)
             times[name].append(perf_counter() - started)
     return times
 

@@ -13,10 +13,7 @@ import pytest
 from twofold.backends.protocol import Backend
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.config import StoreSettings
-
-pytest.register_assert_rewrite("twofold.testing")
-
-from twofold.testing.backend_contract import BackendContract  # noqa: E402 - pytest must know first
+from twofold.testing.backend_contract import BackendContract
 
 needs_pysqlite3 = pytest.mark.skipif(
     importlib.util.find_spec("pysqlite3") is None, reason="pysqlite3 (the extra sqlite-vec) is not installed"

@@ -98,12 +98,12 @@ class Identity(NamedTuple):
     """The record's scope and owner."""
 
     @property
-    def order(self) -> tuple[int, str, tuple[str, ...], str, str]:
-        """Sorts equal scores: newer first, then by id, namespace and owner."""
+    def order(self) -> tuple[int, str, str, str, str]:
+        """Sorts equal scores: newer first, then by id, namespace (its words, each followed by U+001F) and owner."""
         return (
             -((self.created_at - _EPOCH) // _MICROSECOND),
             self.id,
-            self.namespace,
+            "".join(f"{word}\x1f" for word in self.namespace),
             self.owner.scope,
             self.owner.name or "",
         )

@@ -20,6 +20,7 @@ from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.opening import OpenedFile, open_file
 from twofold.backends.sqlite.reader import Parts, SqliteReader, keyword_problem
 from twofold.backends.sqlite.vectors import VectorLeg
+from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.backends.sqlite.writer import SqliteWriter
 from twofold.config import StoreSettings
 from twofold.errors import SearchUnavailableError
@@ -42,10 +43,12 @@ class SqliteBackend:
     def __init__(self, opened: OpenedFile, settings: StoreSettings) -> None:
         self._file = opened
         analyzer = Analyzer(opened.language, opened.stop_words)
+        visible_keys = VisibleKeys()
         self._parts = Parts(
             fields=opened.fields,
             keyword=KeywordIndex(opened.fields, analyzer, settings),
-            vectors=VectorLeg(),
+            vectors=VectorLeg(visible_keys),
+            visible_keys=visible_keys,
             has_fts5=opened.driver.has_fts5,
         )
 

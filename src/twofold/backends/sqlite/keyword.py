@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from twofold.backends.protocol import Candidate, Visibility
+import numpy as np
+
+from twofold.backends.protocol import Candidate, Identity, Visibility
+from twofold.backends.sqlite.candidates import best_candidates
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import Fault, fault_of
 from twofold.backends.sqlite.migrations import create_keyword_index
 from twofold.backends.sqlite.rows import load_fields
 from twofold.backends.sqlite.schema import fts_columns
 from twofold.backends.sqlite.visible import compile_visibility
+from twofold.backends.sqlite.visible_keys import Seen
 from twofold.config import StoreSettings
 from twofold.errors import ConfigurationError
 from twofold.text import Analyzer, KeywordQuery
 from twofold.text.query import Term
 from twofold.types import Fields
 
-__all__ = ["KeywordIndex", "Tokens", "is_index_fault", "match_expression"]
+__all__ = ["KeywordIndex", "Tokens", "column_weights", "is_index_fault", "match_expression"]
 
 Tokens: TypeAlias = "tuple[str, ...]"
 """A record's tokens joined by spaces, one text a column of the index."""
@@ -35,6 +39,7 @@ MAX_PAIRS: Final = 16
 """How many neighbouring pairs of a query are looked for."""
 
 _MAX_WEIGHT: Final = 1e6
+_FOUND: Final = np.dtype([("key", np.int64), ("score", np.float64)])
 _BATCH: Final = 1000
 _TABLES: Final = ("fts_postings", "fts_terms", "fts")
 
@@ -62,31 +67,52 @@ class KeywordIndex:
     def __init__(self, fields: tuple[str, ...], analyzer: Analyzer, settings: StoreSettings) -> None:
         self.analyzer = analyzer
         self._fields = fields
-        weights = ", ".join(repr(float(weight)) for weight in _weights(fields, settings))
+        weights = ", ".join(repr(float(weight)) for weight in column_weights(fields, settings))
         columns = ", ".join(f'"{column}"' for column in fts_columns(fields))
         values = ", ".join("?" * (len(fields) + 2))
         self._add = f"INSERT INTO fts (rowid, {columns}) VALUES ({values})"
         self._remove = f"INSERT INTO fts (fts, rowid, {columns}) VALUES ('delete', {values})"
-        # bm25() is lower-is-better; this is the one line that turns its sign. CROSS JOIN: FTS5 leads, whatever the
-        # planner thinks. ORDER BY rank would compute BM25 for every match, visible or not.
-        self._search = (
-            f"SELECT r.key, -bm25(fts, {weights}) AS score FROM fts CROSS JOIN records r ON r.key = fts.rowid"
+        score = f"-bm25(fts, {weights})"  # bm25() is lower-is-better; this is the one line that turns its sign
+        self._search_all = f"SELECT rowid, {score} FROM fts WHERE fts MATCH ?"
+        # CROSS JOIN: FTS5 leads, whatever the planner thinks. ORDER BY rank would compute BM25 for every match.
+        self._search_visible = (
+            f"SELECT r.key, {score} AS score FROM fts CROSS JOIN records r ON r.key = fts.rowid"
             " WHERE fts MATCH ? AND {visible}"
             " ORDER BY score DESC, r.created_at DESC, r.id, r.namespace, r.scope, r.owner LIMIT ?"
         )
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def search(self, connection: Connection, query: KeywordQuery, visible: Visibility, limit: int) -> list[Candidate]:
-        """The best visible records that have any of the terms; see :meth:`Reader.keyword`."""
+    def search(
+        self,
+        connection: Connection,
+        query: KeywordQuery,
+        visible: Visibility,
+        limit: int,
+        seen: Seen | None,
+        identities: Callable[[Sequence[int]], Mapping[int, Identity]],
+    ) -> list[Candidate]:
+        """The best visible records that have any of the terms; see :meth:`Reader.keyword`.
+
+        Args:
+            connection: in the session's snapshot.
+            query: its terms.
+            visible: what may be found.
+            limit: how many.
+            seen: the same as a list of keys, if that is at hand: looking matches up in it is some times faster than
+                reading their rows.
+            identities: what ties are broken by.
+        """
         if not query.terms or limit < 1:
             return []
-        condition = compile_visibility(visible)
-        found = connection.execute(
-            self._search.replace("{visible}", condition.sql),
-            (match_expression(query.terms), *condition.params, limit),
-        )
-        return [Candidate(*row) for row in found]
+        match = match_expression(query.terms)
+        if seen is None:
+            condition = compile_visibility(visible)
+            sql = self._search_visible.replace("{visible}", condition.sql)
+            return list(map(Candidate._make, connection.execute(sql, (match, *condition.params, limit))))
+        found = np.fromiter(connection.execute(self._search_all, (match,)), dtype=_FOUND)
+        found = found[seen.among(found["key"])]
+        return best_candidates(found["key"], found["score"], limit, identities)
 
     def adjacent(self, connection: Connection, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side.
@@ -176,7 +202,12 @@ def _tables(connection: Connection) -> list[str]:
     return [name for name in _TABLES if name in present]
 
 
-def _weights(fields: tuple[str, ...], settings: StoreSettings) -> tuple[float, ...]:
+def column_weights(fields: tuple[str, ...], settings: StoreSettings) -> tuple[float, ...]:
+    """How much a word counts in each column of the index: the fields, then the tags.
+
+    Raises:
+        ConfigurationError: ``settings.field_weights`` names an unknown field, or a weight is beyond 1,000,000.
+    """
     weights: Mapping[str, float] = settings.field_weights
     unknown = sorted(weights.keys() - set(fields))
     if unknown:

@@ -25,11 +25,13 @@ from twofold.backends.sqlite.rows import (
     load_namespace,
     load_owner,
     load_time,
+    row_limit,
     store_namespace,
     store_owner,
 )
 from twofold.backends.sqlite.vectors import VectorLeg, stored_vectors
 from twofold.backends.sqlite.visible import LIVING, compile_visibility
+from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.errors import ConfigurationError, SearchUnavailableError
 from twofold.text import KeywordQuery
 from twofold.types import Owner, Record
@@ -47,6 +49,8 @@ class Parts:
     """The keyword leg."""
     vectors: VectorLeg
     """The vector leg."""
+    visible_keys: VisibleKeys
+    """Whom callers may see, for both legs."""
     has_fts5: bool
     """Whether the SQLite library can serve the keyword leg."""
 
@@ -75,6 +79,9 @@ _SORTABLE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The attributes that have an order, as SQL."""
+
+_MAX_LOOK_UPS: Final = 32
+"""How many owners are asked for an id one by one; of more, all that hold it are looked through."""
 
 _TOTAL_ORDER: Final = "r.created_at DESC, r.id, r.namespace, r.scope, r.owner"
 _RECORDS: Final = (
@@ -139,7 +146,8 @@ class SqliteReader:
             SearchUnavailableError: there is no FTS5, or its index is damaged or of another analyser.
         """
         with self._keyword_leg() as index:
-            return index.search(self._connection, query, visible, limit)
+            seen = self._parts.visible_keys.at_hand(self._connection, self._head, visible)
+            return index.search(self._connection, query, visible, limit, seen, self.identities)
 
     def adjacent(self, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side; those with none are left out.
@@ -179,11 +187,15 @@ class SqliteReader:
         by scope (global, personal, room) and name.
         """
         named = (id, store_namespace(namespace))
-        if owners is None:
+        if owners is None or len(owners) > _MAX_LOOK_UPS:
             rows = self._connection.execute(
                 "SELECT key, scope, owner FROM records WHERE id = ? AND namespace = ? ORDER BY scope, owner", named
             )
-            return [(key, load_owner(scope, owner)) for key, scope, owner in rows]
+            holders = [(key, load_owner(scope, owner)) for key, scope, owner in rows]
+            if owners is None:
+                return holders
+            keys = {owner: key for key, owner in holders}
+            return [(keys[owner], owner) for owner in dict.fromkeys(owners) if owner in keys] if keys else []
         sql = "SELECT key FROM records WHERE id = ? AND namespace = ? AND scope = ? AND owner = ?"
         return [
             (key, owner)
@@ -202,7 +214,7 @@ class SqliteReader:
         rows = self._connection.execute(
             f"SELECT r.key FROM records r WHERE {condition.sql} ORDER BY {', '.join([*parts, _TOTAL_ORDER])}"
             " LIMIT ? OFFSET ?",
-            (*condition.params, -1 if limit is None else max(0, limit), max(0, offset)),
+            (*condition.params, row_limit(limit), row_limit(offset)),
         )
         return [key for (key,) in rows]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from twofold.backends.protocol import Visibility
-from twofold.backends.sqlite import vectors
+from twofold.backends.sqlite import vectors, visible_keys
 from twofold.backends.sqlite import writer as writer_module
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.config import StoreSettings
@@ -41,14 +41,14 @@ def open_backend(settings: Callable[..., StoreSettings]) -> Iterator[Callable[..
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the vector leg has SQL do for whole lists of keys and for vectors."""
     asked: list[str] = []
-    for name in ("_key_array", "_with_vectors", "_span"):
-        original = getattr(vectors, name)
+    for module, name in ((visible_keys, "_listing"), (visible_keys, "_span"), (vectors, "_with_vectors")):
+        original = getattr(module, name)
 
         def spy(*args: Any, original: Any = original, name: str = name) -> Any:
             asked.append(name)
             return original(*args)
 
-        monkeypatch.setattr(vectors, name, spy)
+        monkeypatch.setattr(module, name, spy)
     return asked
 
 
@@ -175,14 +175,14 @@ def test_forgotten_deletes_make_the_index_anew(
 def test_the_kept_lists_are_bounded(
     open_backend: Callable[..., SqliteBackend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "MAX_CACHED_BYTES", 10_000)
+    monkeypatch.setattr(visible_keys, "MAX_CACHED_BYTES", 10_000)
     backend = open_backend()
     add(backend, *(f"m{n}" for n in range(10)))
     for n in range(50):
         near(backend, Visibility(Access(user=f"u{n}"), NEW_YEAR))
-    leg = backend._parts.vectors
-    assert 0 < leg._seen_bytes <= 10_000
-    assert leg._seen_bytes == sum(vectors._bytes_of(seen) for seen in leg._seen.values())
+    lists = backend._parts.visible_keys
+    assert 0 < lists._bytes <= 10_000
+    assert lists._bytes == sum(seen.nbytes for seen in lists._kept.values())
 
 
 def test_vectors_are_stored_as_given(open_backend: Callable[..., SqliteBackend]) -> None:

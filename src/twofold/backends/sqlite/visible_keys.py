@@ -1,0 +1,196 @@
+"""Whom a caller may see, as a list of keys that is kept while nothing changes it.
+
+One statement lists them; after that a search on an unchanged file costs no SQL for it, and one on a changed file only
+looks at what changed. Both legs use the same lists.
+"""
+
+# ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
+from __future__ import annotations
+
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Visibility
+from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.head import Head
+from twofold.backends.sqlite.rows import store_time
+from twofold.backends.sqlite.visible import Condition, alive_at, permitted
+
+__all__ = ["Keys", "Seen", "VisibleKeys", "changed_since"]
+
+Keys: TypeAlias = npt.NDArray[np.int64]
+"""Integer keys of records."""
+
+MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
+"""How much the kept lists may take."""
+
+_ALWAYS: Final = (-sys.maxsize - 1, sys.maxsize)
+_TOUCHED: Final = ("access_count", "last_accessed")
+_ROW: Final = np.dtype([("key", np.int64), ("has_text", np.bool_)])
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Seen:
+    """Which records a caller may see, at one generation and within a span of time."""
+
+    generation: int
+    """The generation that the list belongs to."""
+    span: tuple[int, int]
+    """From the first instant (microseconds) to the second, excluded, no record becomes visible or ceases to be."""
+    keys: Keys
+    """Ascending."""
+    has_text: npt.NDArray[np.bool_]
+    """By key, whether the record has text that could be embedded."""
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        return 1024 + self.keys.nbytes + self.has_text.nbytes
+
+    def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which of ``keys`` are visible."""
+        if not len(self.keys):
+            return np.zeros(len(keys), dtype=np.bool_)
+        places = np.searchsorted(self.keys, keys)
+        places[places == len(self.keys)] = 0
+        found: npt.NDArray[np.bool_] = self.keys[places] == keys
+        return found
+
+
+class _Asked(NamedTuple):
+    """A visibility, compiled."""
+
+    cache_key: tuple[Any, ...]
+    condition: Condition
+    """All of it."""
+    at: int
+    timeless: bool
+    """Whether no clock decides."""
+    lasting: bool
+    """Whether the list may be kept: it is of a snapshot that others have too, and changes only by counted writes."""
+
+
+class VisibleKeys:
+    """The lists of one backend, for all its threads; the least used are dropped."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[Any, ...], Seen] = OrderedDict()  # the last used last
+        self._bytes = 0
+
+    def of(self, connection: Connection, head: Head, visible: Visibility) -> Seen:
+        """Which records the caller may see in the session's snapshot."""
+        asked = _compiled(head, visible)
+        return self._kept_for(connection, head, asked) or self._listed(connection, head, asked)
+
+    def at_hand(self, connection: Connection, head: Head, visible: Visibility) -> Seen | None:
+        """The same, if it is kept, or if no filter makes the listing dear; else None."""
+        asked = _compiled(head, visible)
+        seen = self._kept_for(connection, head, asked)
+        if seen is None and visible.where is None and asked.lasting:
+            seen = self._listed(connection, head, asked)
+        return seen
+
+    def _kept_for(self, connection: Connection, head: Head, asked: _Asked) -> Seen | None:
+        with self._lock:
+            known = self._kept.get(asked.cache_key)
+            if known is not None:
+                self._kept.move_to_end(asked.cache_key)
+        if known is None or not head.pruned <= known.generation <= head.generation:
+            return None
+        if not known.span[0] <= asked.at < known.span[1]:
+            return None
+        if known.generation == head.generation:
+            return known
+        come = _listing(connection, asked.condition & Condition("r.generation > ?", (known.generation,)))
+        stayed = np.isin(known.keys, changed_since(connection, known.generation), assume_unique=True, invert=True)
+        keys, has_text = known.keys[stayed], known.has_text[stayed]
+        places = np.searchsorted(keys, come["key"])
+        span = _span(connection, asked, known.generation)
+        seen = Seen(
+            head.generation,
+            (max(span[0], known.span[0]), min(span[1], known.span[1])),
+            np.insert(keys, places, come["key"]),
+            np.insert(has_text, places, come["has_text"]),
+        )
+        self._keep(asked, seen)
+        return seen
+
+    def _listed(self, connection: Connection, head: Head, asked: _Asked) -> Seen:
+        rows = _listing(connection, asked.condition)
+        keys, has_text = np.ascontiguousarray(rows["key"]), np.ascontiguousarray(rows["has_text"])
+        seen = Seen(head.generation, _span(connection, asked, None), keys, has_text)
+        self._keep(asked, seen)
+        return seen
+
+    def _keep(self, asked: _Asked, seen: Seen) -> None:
+        if not asked.lasting:
+            return
+        with self._lock:
+            before = self._kept.pop(asked.cache_key, None)
+            if before is not None:
+                self._bytes -= before.nbytes
+                if before.generation > seen.generation:
+                    seen = before
+            self._kept[asked.cache_key] = seen
+            self._bytes += seen.nbytes
+            while self._bytes > MAX_CACHED_BYTES:
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= dropped.nbytes
+
+
+def changed_since(connection: Connection, generation: int) -> Keys:
+    """The records that were written or deleted since."""
+    rows = connection.execute(
+        "SELECT key FROM records WHERE generation > ? UNION SELECT key FROM tombstones WHERE generation > ?",
+        (generation, generation),
+    )
+    return np.fromiter((key for (key,) in rows), dtype=np.int64)
+
+
+def _compiled(head: Head, visible: Visibility) -> _Asked:
+    condition = permitted(visible)
+    at = store_time(visible.at)
+    # 1, 1.0 and True are equal and have one hash, but a filter tells them apart: their types belong to the key.
+    cache_key = (condition.sql, visible.include_archived, *((type(value), value) for value in condition.params))
+    # Touches do not count as writes, so what depends on them cannot be kept.
+    lasting = not head.changed and not any(column in condition.sql for column in _TOUCHED)
+    if not visible.include_archived:
+        condition &= alive_at(at)
+    return _Asked(cache_key, condition, at, visible.include_archived, lasting)
+
+
+def _listing(connection: Connection, condition: Condition) -> npt.NDArray[np.void]:
+    """Key and whether there is text, of each record that the condition lets through, by key."""
+    sql = f"SELECT r.key, r.parts > 0 FROM records r WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
+    return np.fromiter(connection.execute(sql, condition.params), dtype=_ROW)
+
+
+def _span(connection: Connection, asked: _Asked, since: int | None) -> tuple[int, int]:
+    """The span around the instant in which no record begins or ceases to be valid, of those written after ``since``.
+
+    All records are looked at, also those that the caller cannot see: that only makes the span shorter.
+    """
+    if asked.timeless:
+        return _ALWAYS
+    timed = "(valid_from IS NOT NULL OR valid_to IS NOT NULL OR expires_at IS NOT NULL)"
+    where = timed if since is None else f"generation > {since:d} AND {timed}"
+    start, end = _ALWAYS
+    rows: Sequence[tuple[int | None, ...]] = connection.execute(
+        f"SELECT valid_from, valid_to, expires_at FROM records WHERE {where}"
+    ).fetchall()
+    for row in rows:
+        for instant in row:
+            if instant is not None:
+                if instant <= asked.at:
+                    start = max(start, instant)
+                else:
+                    end = min(end, instant)
+    return start, end
