@@ -1,0 +1,128 @@
+"""The public surface as a type checker sees it. Never run: ``mypy`` reads it with the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import assert_type
+
+import numpy as np
+
+import twofold
+from twofold import (
+    A,
+    Access,
+    Added,
+    AddReport,
+    CallableEmbedder,
+    CheckReport,
+    Degradation,
+    Embedder,
+    Explanation,
+    F,
+    Filter,
+    GivenVectors,
+    Hit,
+    HybridStore,
+    Info,
+    LegScore,
+    LocalEmbedder,
+    Mode,
+    NewRecord,
+    Outcome,
+    Owner,
+    Record,
+    Scope,
+    SearchParams,
+    SearchResult,
+    StoreSettings,
+)
+from twofold.store import Add, Delete, Get, Search
+from twofold.testing import FakeEmbedder
+
+
+def opening() -> None:
+    with twofold.open("memory.db") as store:
+        assert_type(store, HybridStore)
+    twofold.open(Path("folder"), tenant="acme", embedder="local", settings=StoreSettings(read_only=True))
+    twofold.open(":memory:", embedder=GivenVectors("my-model", 3))
+    twofold.open(":memory:", embedder=CallableEmbedder(lambda texts: [[1.0] for _ in texts], name="mine"))
+    twofold.open("memory.db", read_only=True)  # type: ignore[call-arg]
+
+
+def embedders() -> list[Embedder]:
+    return [LocalEmbedder(), GivenVectors("my-model", 3), FakeEmbedder()]
+
+
+def writing(store: HybridStore, record: Record) -> None:
+    added = store.add(
+        "text",
+        id="1",
+        scope="room",
+        room="r1",
+        namespace=("users", "u1"),
+        tags=["a"],
+        metadata={"lang": "en", "nested": {"n": 1}},
+        importance=0.9,
+        created_at=datetime.now(UTC),
+        vector=np.ones(3, dtype=np.float32),
+    )
+    assert_type(added, Added)
+    assert_type(added.outcome, Outcome)
+    store.add(fields={"question": "why?", "answer": ["because", "of this"]}, scope=Scope.GLOBAL)
+    store.add(b"bytes")  # type: ignore[arg-type]
+
+    report = store.add_many(["text", {"text": "more", "id": "2"}, NewRecord(text="even more"), record])
+    assert_type(report, AddReport)
+    assert_type(report.ids, tuple[str, ...])
+    assert_type(store.update("1", text="new", project=None), Added)
+    assert_type(store.delete("1"), int)
+    assert_type(store.delete(where=F("lang") == "en"), int)
+    assert_type(store.archive(["1", "2"]), int)
+
+
+def searching(store: HybridStore) -> None:
+    result = store.search("query", k=5, mode="keyword", params=SearchParams(trace=True))
+    assert_type(result, SearchResult)
+    assert_type(result[0], Hit)
+    assert_type(result[:3], tuple[Hit, ...])
+    assert_type(result.degradations, tuple[Degradation, ...])
+    for hit in result:
+        assert_type(hit, Hit)
+        assert_type(hit.score, float)
+        assert_type(hit.text, str)
+        assert_type(hit.why, str)
+        assert_type(hit.explanation, Explanation)
+        assert_type(hit.explanation.legs["keyword"], LegScore)
+    store.search("query", vector=[0.1, 0.2], access=Access(user="u1", rooms=("r1",)))
+    store.search("query", limit=5)  # type: ignore[call-arg]
+
+
+def filtering(store: HybridStore) -> Filter:
+    where = (F("lang") == "en") & (A.kind.in_(["insight"]) | ~F("draft").exists())
+    store.search("query", where=where)
+    store.search("query", where={"lang": "en", "@kind": {"$in": ["insight"]}})
+    A.colour  # type: ignore[attr-defined]  # noqa: B018
+    return where
+
+
+def looking_up(store: HybridStore) -> None:
+    assert_type(store.get("1", owner=Owner.user("u1")), Record | None)
+    assert_type(store.get_many(["1", "2"]), list[Record])
+    assert_type(store.list(order="-importance", limit=3), list[Record])
+    assert_type(store.count(), int)
+    assert_type(store.namespaces(prefix=("users", "*")), Sequence[tuple[str, ...]])
+    assert_type(store.info(), Info)
+    assert_type(store.info().mode, Mode)
+    assert_type(store.check(), CheckReport)
+    assert_type(store.view(Access(user="u1")), HybridStore)
+    store.batch([Get("1"), Search("query"), Add(NewRecord(text="text")), Delete("2")])
+
+
+async def asynchronously(store: HybridStore) -> None:
+    async with store:
+        assert_type(await store.asearch("query", k=3), SearchResult)
+        assert_type(await store.aadd("text"), Added)
+        assert_type(await store.aget("1"), Record | None)
+        await store.asearch("query", limit=3)  # type: ignore[call-arg]
