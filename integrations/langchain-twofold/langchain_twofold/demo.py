@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import shorten
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -20,6 +21,7 @@ from twofold import HybridStore
 __all__ = ["run"]
 
 _PROMPT = ChatPromptTemplate.from_messages([("system", "Answer from these notes:\n{notes}"), ("human", "{question}")])
+_QUOTED = 160  # characters: the beginning of a note says enough
 _NOTE = re.compile(r"^\[\d+\] (.+)$", re.MULTILINE)
 
 
@@ -38,7 +40,9 @@ class _QuotingChatModel(BaseChatModel):
         **kwargs: Any,  # noqa: ARG002 - the signature is LangChain's
     ) -> ChatResult:
         notes = _NOTE.findall(str(messages[0].content))
-        answer = f'According to note 1 of {len(notes)}: "{notes[0]}"' if notes else "The notes say nothing of this."
+        answer = "The notes say nothing of this."
+        if notes:
+            answer = f'According to note 1 of {len(notes)}: "{shorten(notes[0], _QUOTED, placeholder=" …")}"'
         return ChatResult(generations=[ChatGeneration(message=AIMessage(answer))])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import shorten
 from typing import Any
 
 from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata
@@ -17,6 +18,7 @@ from twofold import HybridStore
 __all__ = ["run"]
 
 _PROMPT = PromptTemplate("Answer from these notes:\n{context_str}\n\nQuestion: {query_str}\n")
+_QUOTED = 160  # characters: the beginning of a note says enough
 _NOTE = re.compile(r"^\[\d+\] (.+)$", re.MULTILINE)
 
 
@@ -48,7 +50,9 @@ class _QuotingLLM(CustomLLM):
         **kwargs: Any,  # noqa: ARG002 - likewise
     ) -> CompletionResponse:
         notes = _NOTE.findall(prompt)
-        answer = f'According to note 1 of {len(notes)}: "{notes[0]}"' if notes else "The notes say nothing of this."
+        answer = "The notes say nothing of this."
+        if notes:
+            answer = f'According to note 1 of {len(notes)}: "{shorten(notes[0], _QUOTED, placeholder=" …")}"'
         return CompletionResponse(text=answer)
 
     def stream_complete(
