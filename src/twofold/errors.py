@@ -122,6 +122,19 @@ class UnsupportedOperationError(TwofoldError, NotImplementedError):
 class EmbeddingError(TwofoldError):
     """An embedder did not give usable vectors."""
 
+    def __init__(self, *args: object, text_at_fault: bool | None = None, summary: str | None = None) -> None:
+        """Say what happened.
+
+        Args:
+            args: the message.
+            text_at_fault: whether one of the texts caused it. False: no text did, so asking for fewer is in vain;
+                None: unknown, so it is worth asking for fewer at a time.
+            summary: the message without what may repeat a text, for those who did not send it. Default: the message.
+        """
+        super().__init__(*args)
+        self.text_at_fault = text_at_fault
+        self.summary = str(self) if summary is None else summary
+
 
 class EmbedderUnreachableError(EmbeddingError):
     """The embedder raised, or no connection to it could be made."""
@@ -129,6 +142,10 @@ class EmbedderUnreachableError(EmbeddingError):
 
 class EmbedderTimeoutError(EmbeddingError):
     """The embedder did not answer within the deadline."""
+
+    def __init__(self, *args: object, text_at_fault: bool | None = False, summary: str | None = None) -> None:
+        """As :class:`EmbeddingError`, but unless said otherwise no text is at fault."""
+        super().__init__(*args, text_at_fault=text_at_fault, summary=summary)
 
 
 class EmbedderOutputError(EmbeddingError):

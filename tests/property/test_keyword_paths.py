@@ -51,7 +51,7 @@ def test_both_ways_agree(
             with backend.read() as reader:
                 seen = backend._parts.visible_keys.of(reader._connection, reader._head, visible)
                 found = [
-                    index.search(reader._connection, asked, visible, limit, each, reader.identities)
+                    index.search(reader._connection, asked, visible, limit, each, reader._in_order)
                     for each in (None, seen)
                 ]
             assert found[0] == found[1]

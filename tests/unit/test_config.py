@@ -70,3 +70,11 @@ def test_unknown_settings_are_errors() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         SearchParams().pool = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "values", [{"rrf_k": 1e308}, {"keyword_weight": 1e308}, {"vector_weight": 5e-324}, {"rrf_k": 10**400}]
+)
+def test_numbers_that_fusion_cannot_add_up_are_refused(values):
+    with pytest.raises(ConfigurationError):
+        SearchParams(**values)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from twofold.backends.protocol import Backend, Reader, Visibility
+from twofold.backends.protocol import Backend, Reader, Visibility, Writer
 from twofold.config import StoreSettings
-from twofold.embedders import Embedder
+from twofold.embedders import Embedder, Guard
 from twofold.errors import AccessError, AmbiguousIdError, ConfigurationError, InvalidRecordError
 from twofold.filters import Filter, as_filter
 from twofold.ingest import Ingest
+from twofold.store.touching import Touches
 from twofold.types import Access, Owner, Record
+from twofold.types.access import checked_owner
+from twofold.types.arguments import checked_flag, checked_items
+from twofold.types.json import is_storable
 from twofold.types.record import checked_namespace, checked_time
 
 __all__ = ["FilterLike", "Handle", "Parts"]
@@ -27,9 +32,17 @@ class Parts:
     """What a store and all its views share."""
 
     backend: Backend
-    embedder: Embedder | None
+    guard: Guard | None
+    """What the embedder is asked through; None: there is none."""
     settings: StoreSettings
     path: str
+    touches: Touches
+    """What was of use, and is not written yet."""
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What the store was opened with."""
+        return None if self.guard is None else self.guard.embedder
 
 
 class Handle:
@@ -43,9 +56,13 @@ class Handle:
     def _backend(self) -> Backend:
         return self._parts.backend
 
+    def _write(self) -> AbstractContextManager[Writer]:
+        """A transaction, which takes along what was touched."""
+        return self._parts.touches.writing()
+
     @property
     def _ingest(self) -> Ingest:
-        return Ingest(self._parts.backend, self._parts.embedder)
+        return Ingest(self._parts.backend, self._parts.guard)
 
     def _now(self) -> datetime:
         return checked_time(self._parts.settings.clock(), "the clock's time")
@@ -67,28 +84,13 @@ class Handle:
         *,
         include_archived: bool = False,
     ) -> Visibility:
+        checked_flag(include_archived, "include_archived")
         return Visibility(access, self._now(), as_filter(where), include_archived)
-
-    def _holders(
-        self, reader: Reader, id: str, access: Access, namespace: Sequence[str], owner: Owner | None
-    ) -> list[tuple[int, Owner]]:
-        """Keys that hold ``id`` for this access, the one that is meant first; none if it may see none."""
-        if not isinstance(id, str):
-            raise InvalidRecordError(f"an id is text, not {type(id).__name__}")
-        path = checked_namespace(namespace)
-        if owner is not None:
-            return reader.find(id, path, (owner,)) if access.can_read(owner) else []
-        if not access.is_everything:
-            return reader.find(id, path, access.readable_owners)
-        holders = reader.find(id, path, None)
-        if len(holders) > 1:
-            raise AmbiguousIdError(f"{len(holders)} owners hold the id {id!r}: pass owner=Owner.user(...), say")
-        return holders
 
     def _located(
         self,
         reader: Reader,
-        ids: Sequence[str],
+        ids: Iterable[str],
         access: Access,
         namespace: Sequence[str],
         owner: Owner | None,
@@ -99,14 +101,31 @@ class Handle:
 
         Raises:
             AccessError: a record is to be written that the access may only see.
+            AmbiguousIdError: under ``Access.everything()`` several owners hold an id, and ``owner`` is not given.
         """
+        wanted = checked_items(ids, "ids", "ids=['a', 'b']")
+        if not all(isinstance(id_, str) for id_ in wanted):
+            raise InvalidRecordError("an id is text; give a list of texts")
+        path = checked_namespace(namespace)
+        owners = _owners_meant(access, owner)
         keys: dict[str, int] = {}
-        for id_ in dict.fromkeys(ids):
-            for key, holder in self._holders(reader, id_, access, namespace, owner)[:1]:
+        for id_ in filter(is_storable, dict.fromkeys(wanted)):
+            holders = reader.find(id_, path, owners)
+            if owners is None and len(holders) > 1:
+                raise AmbiguousIdError(f"{len(holders)} owners hold the id {id_!r}: pass owner=Owner.user(...), say")
+            for key, holder in holders[:1]:
                 if to_write and not access.can_write(holder):
                     raise AccessError(f"this access may read the record {id_!r} but not change it")
                 keys[id_] = key
         return keys
 
     def _living(self, record: Record, *, include_archived: bool) -> bool:
-        return include_archived or record.is_living(self._now())
+        return checked_flag(include_archived, "include_archived") or record.is_living(self._now())
+
+
+def _owners_meant(access: Access, owner: Owner | None) -> Sequence[Owner] | None:
+    """Whose records an id may mean, the first that is there; None: anybody's."""
+    if owner is not None:
+        owner = checked_owner(owner)
+        return (owner,) if access.can_read(owner) else ()
+    return None if access.is_everything else access.readable_owners

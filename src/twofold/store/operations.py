@@ -6,13 +6,13 @@ is embedded first, outside of the transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from twofold.config import SearchParams
 from twofold.store.handle import FilterLike
-from twofold.types import Mode, NewRecord, Owner, Vectors
+from twofold.types import Mode, NewRecord, Owner, Record, Vectors
 
 __all__ = ["Add", "Delete", "Get", "ListRecords", "Operation", "Search"]
 
@@ -31,7 +31,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Search; its result is a ``SearchResult``."""
+    """Search; its result is a ``SearchResult``. What it returns is not touched, whatever ``params`` say."""
 
     text: str
     """What is asked."""
@@ -67,8 +67,8 @@ class ListRecords:
 class Add:
     """Store a record; its result is an ``Added``. Of one id added twice the last wins."""
 
-    record: NewRecord
-    """What is stored."""
+    record: NewRecord | Record | Mapping[str, Any] | str
+    """What is stored, in any of the forms that ``store.add_many`` takes."""
 
 
 @dataclass(frozen=True, slots=True)

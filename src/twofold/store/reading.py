@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Order
+from twofold.backends.protocol import Order, Reader, Visibility
 from twofold.config import SearchParams
-from twofold.embedders import embed_checked
 from twofold.errors import ConfigurationError
 from twofold.search import SearchRequest, answer, prepare
 from twofold.store.asynchronous import in_thread
 from twofold.store.handle import FilterLike, Handle
 from twofold.types import Access, Mode, Owner, Record, SearchResult, Vectors
+from twofold.types.arguments import checked_count, checked_items
 from twofold.types.record import checked_namespace
 
 __all__ = ["Reading", "Records"]
@@ -61,10 +61,10 @@ class Reading(Handle):
         prepared = prepare(
             self._search_request(text, access, k, offset, where, mode, params, vector),
             self._backend,
-            self._parts.embedder,
+            self._parts.guard,
         )
         with self._backend.read() as reader:
-            return answer(prepared, reader)
+            return answer(prepared, reader, self._parts.touches.add)
 
     asearch = in_thread(search)
 
@@ -78,12 +78,13 @@ class Reading(Handle):
             ConfigurationError: the store has no embedder, or takes its vectors from the caller.
             EmbeddingError: the embedder gave no usable vectors.
         """
-        embedder = self._parts.embedder
-        if embedder is None:
+        guard = self._parts.guard
+        if guard is None:
             raise ConfigurationError("this store has no embedder: twofold.open(..., embedder=...)")
-        if isinstance(texts, str):
-            raise ConfigurationError("texts is a list of texts; for one use embed_queries([text])")
-        return embed_checked(embedder, texts, "query")
+        asked = checked_items(texts, "texts", "embed_queries([text])")
+        if not all(isinstance(text, str) for text in asked):
+            raise ConfigurationError("texts is a list of texts")
+        return guard.queries(asked)
 
     aembed_queries = in_thread(embed_queries)
 
@@ -115,7 +116,7 @@ class Reading(Handle):
 
     def get_many(
         self,
-        ids: Sequence[str],
+        ids: Iterable[str],
         *,
         access: Access | None = None,
         namespace: Sequence[str] = (),
@@ -124,8 +125,6 @@ class Reading(Handle):
     ) -> Records:
         """The records of these ids in the order asked, each once; unknown ones are left out. See :meth:`get`."""
         asker = self._access(access)
-        if isinstance(ids, str):
-            raise ConfigurationError("ids is a list of ids; for one use get(id)")
         with self._backend.read() as reader:
             keys = self._located(reader, ids, asker, namespace, owner)
             records = reader.records(list(keys.values()))
@@ -158,16 +157,9 @@ class Reading(Handle):
             offset: how many to leave out first.
             include_archived: whether archived, superseded, expired and not yet valid records are listed too.
         """
-        for name, value in (("limit", limit), ("offset", offset)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-                raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r}")
         visible = self._visible(self._access(access), where, include_archived=include_archived)
-        names = (order,) if isinstance(order, str) else tuple(order)
-        orders = [Order(name.removeprefix("-"), name.startswith("-")) for name in names]
         with self._backend.read() as reader:
-            keys = reader.scan(visible, orders, limit, offset)
-            records = reader.records(keys)
-        return [records[key] for key in keys]
+            return self._listed(reader, visible, order, limit, offset)
 
     alist = in_thread(list)
 
@@ -201,6 +193,8 @@ class Reading(Handle):
             where: a filter. Default: all.
             include_archived: whether archived, superseded, expired and not yet valid records count.
         """
+        if not isinstance(attribute, str):
+            raise ConfigurationError(f"attribute is the name of one, e.g. 'kind', not {attribute!r}")
         visible = self._visible(self._access(access), where, include_archived=include_archived)
         with self._backend.read() as reader:
             return reader.distinct(attribute, visible)
@@ -228,12 +222,30 @@ class Reading(Handle):
             access: who asks. Default: the handle's, else ``Access()``.
         """
         begins, ends = checked_namespace(prefix), checked_namespace(suffix)
+        checked_count(offset, "offset")
+        for name, value in (("max_depth", max_depth), ("limit", limit)):
+            if value is not None:
+                checked_count(value, name)
         found = [path for path in self.distinct("namespace", access=access) if _path_matches(path, begins, ends)]
         cut = dict.fromkeys(path[:max_depth] for path in found)
         stop = None if limit is None else offset + limit
         return sorted(cut)[offset:stop]
 
     anamespaces = in_thread(namespaces)
+
+    def _listed(
+        self, reader: Reader, visible: Visibility, order: str | Sequence[str], limit: int | None, offset: int
+    ) -> Records:
+        """The records of a listing, within a session."""
+        names = [order] if isinstance(order, str) else checked_items(order, "order", "order='-created_at'")
+        if not all(isinstance(name, str) for name in names):
+            raise ConfigurationError("order is a list of names of attributes: write order=('kind', '-created_at')")
+        if limit is not None:
+            checked_count(limit, "limit")
+        orders = [Order(name.removeprefix("-"), name.startswith("-")) for name in names]
+        keys = reader.scan(visible, orders, limit, checked_count(offset, "offset"))
+        records = reader.records(keys)
+        return [records[key] for key in keys]
 
     def _search_request(
         self,

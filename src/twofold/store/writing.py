@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, get_args
 
-from twofold.backends.protocol import Visibility
+from twofold.backends.protocol import Visibility, Writer
 from twofold.errors import AccessError, ConfigurationError, InvalidRecordError, RecordNotFoundError
 from twofold.filters import A
-from twofold.ingest import Draft, Duplicates, batches, draft, embed, write
+from twofold.ingest import Draft, Duplicates, Embedded, batches, draft, embed, write
+from twofold.links import Together
 from twofold.store.asynchronous import in_thread
 from twofold.store.handle import FilterLike, Handle
 from twofold.types import (
@@ -28,6 +29,8 @@ from twofold.types import (
     Unset,
     Vectors,
 )
+from twofold.types.access import checked_owner
+from twofold.types.arguments import checked_flag, checked_items
 from twofold.types.record import checked_namespace
 
 __all__ = ["Writing"]
@@ -94,7 +97,7 @@ class Writing(Handle):
             namespace=checked_namespace(namespace),
             project=project,
             source=source,
-            tags=tuple(tags) if not isinstance(tags, str) else tags,  # type: ignore[arg-type]  # refused there
+            tags=tuple(checked_items(tags, "tags", "tags=('one', 'two')")),
             payload=payload,
             created_at=created_at,
             event_at=event_at,
@@ -114,6 +117,7 @@ class Writing(Handle):
         *,
         access: Access | None = None,
         duplicates: Duplicates = "add",
+        extracted_together: bool = False,
         batch_size: int = 500,
         progress: Callable[[Progress], None] | None = None,
     ) -> AddReport:
@@ -127,6 +131,9 @@ class Writing(Handle):
             records: texts, dicts with the names of :class:`NewRecord`, :class:`NewRecord` or :class:`Record`.
             access: who adds them. Default: the handle's, else ``Access()``.
             duplicates: see :meth:`add`.
+            extracted_together: whether they come from one text, and so are linked to each other as ``co_extracted``:
+                each to the nine after it in the call, which of up to ten links every one to every other. Records of
+                different owners are not linked.
             batch_size: records embedded and committed together, at least 1. Default: 500.
             progress: called after each batch is committed.
 
@@ -135,8 +142,11 @@ class Writing(Handle):
             AccessError: the access may not write there.
         """
         asker = self._access(access)
-        if isinstance(records, (str, Mapping, NewRecord, Record)):
+        if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
             raise ConfigurationError("add_many takes a list of records; for one use add(...)")
+        _check_duplicates(duplicates)
+        if progress is not None and not callable(progress):
+            raise ConfigurationError(f"progress is a function that takes a Progress, not {type(progress).__name__}")
         if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
             raise ConfigurationError(f"batch_size is a whole number of at least 1, not {batch_size!r}")
         total = len(records) if isinstance(records, Sequence) else None
@@ -144,8 +154,10 @@ class Writing(Handle):
             for index, value in enumerate(records):
                 self._draft(index, value, asker)
         report = _Report()
+        together = Together() if checked_flag(extracted_together, "extracted_together") else None
         for batch in batches(enumerate(records), batch_size):
-            report.include(self._add_batch([self._draft(index, value, asker) for index, value in batch], duplicates))
+            drafts = [self._draft(index, value, asker) for index, value in batch]
+            report.include(self._add_batch(drafts, duplicates, together))
             if progress is not None:
                 progress(Progress(len(report.ids), total))
         return report.finished()
@@ -211,6 +223,10 @@ class Writing(Handle):
             }.items()
             if value is not UNSET
         }
+        if fields is not UNSET and not isinstance(fields, Mapping):
+            raise InvalidRecordError(f"fields is a dict, not {type(fields).__name__}")
+        if tags is not UNSET:
+            changes["tags"] = tuple(checked_items(tags, "tags", "tags=('one', 'two')"))
         if text is not UNSET and fields is not UNSET:
             raise InvalidRecordError("give either text=... or fields={name: text, ...}")
         while True:
@@ -221,17 +237,17 @@ class Writing(Handle):
                 raise RecordNotFoundError(f"there is no record {id!r} here that this access may see")
             change = self._changed(stored, text, fields, changes, vector, asker)
             made = embed([change], self._ingest)
-            with self._backend.write() as writer:
+            with self._write() as writer:
                 current = writer.records((key,)).get(key)
                 if current is not None and current.revision == stored.revision:
-                    return write(writer, [change], made, "add", self._now())[0]
+                    return self._stored(writer, [change], made, "add")[0]
             # Somebody else changed or deleted it while this was being embedded: look again.
 
     aupdate = in_thread(update)
 
     def archive(
         self,
-        ids: str | Sequence[str],
+        ids: str | Iterable[str],
         *,
         access: Access | None = None,
         namespace: Sequence[str] = (),
@@ -251,7 +267,7 @@ class Writing(Handle):
 
     def restore(
         self,
-        ids: str | Sequence[str],
+        ids: str | Iterable[str],
         *,
         access: Access | None = None,
         namespace: Sequence[str] = (),
@@ -264,7 +280,7 @@ class Writing(Handle):
 
     def delete(
         self,
-        ids: str | Sequence[str] | None = None,
+        ids: str | Iterable[str] | None = None,
         *,
         where: FilterLike = None,
         access: Access | None = None,
@@ -290,7 +306,9 @@ class Writing(Handle):
         asker = self._access(access)
         if (ids is None) == (where is None):
             raise ConfigurationError("delete takes either ids or where=...; to remove everything use clear()")
-        with self._backend.write() as writer:
+        if isinstance(where, Mapping) and not where:
+            raise ConfigurationError("an empty filter fits everything; to remove everything use clear()")
+        with self._write() as writer:
             if ids is None:
                 keys = self._writable(writer, self._visible(asker, where, include_archived=True))
             else:
@@ -314,7 +332,7 @@ class Writing(Handle):
         asker = self._access(access)
         path = checked_namespace(namespace)
         where = A.namespace.prefix(path) if path else None
-        with self._backend.write() as writer:
+        with self._write() as writer:
             keys = self._writable(writer, self._visible(asker, where, include_archived=True))
             writer.delete(keys)
         return len(keys)
@@ -324,7 +342,7 @@ class Writing(Handle):
     def _draft(self, index: int, value: RecordLike, access: Access) -> Draft:
         try:
             new = NewRecord.from_value(value)
-            owner = value.belongs_to if isinstance(value, Record) else None
+            owner = checked_owner(value.belongs_to) if isinstance(value, Record) else None
             if owner is not None and not access.can_write(owner):
                 raise AccessError(f"this access may not add records for {owner}")
             return draft(new, access, self._ingest, owner)
@@ -350,23 +368,36 @@ class Writing(Handle):
         new = replace(NewRecord.from_value(stored), **words, **changes, vector=vector)
         return draft(new, access, self._ingest, stored.belongs_to, revives=False)
 
-    def _add_batch(self, drafts: Sequence[Draft], duplicates: Duplicates) -> Sequence[Added]:
-        if duplicates not in get_args(Duplicates):
-            raise ConfigurationError(f"duplicates is one of {', '.join(get_args(Duplicates))}, not {duplicates!r}")
+    def _add_batch(
+        self, drafts: Sequence[Draft], duplicates: Duplicates, together: Together | None = None
+    ) -> Sequence[Added]:
+        _check_duplicates(duplicates)
         made = embed(drafts, self._ingest)
-        with self._backend.write() as writer:
-            return write(writer, drafts, made, duplicates, self._now())
+        with self._write() as writer:
+            return self._stored(writer, drafts, made, duplicates, together)
+
+    def _stored(
+        self,
+        writer: Writer,
+        drafts: Sequence[Draft],
+        made: Embedded,
+        duplicates: Duplicates,
+        together: Together | None = None,
+    ) -> Sequence[Added]:
+        """Write drafts in a transaction, with the links that the settings ask for."""
+        semantic_links = self._parts.settings.semantic_links
+        return write(writer, drafts, made, duplicates, self._now(), semantic_links=semantic_links, together=together)
 
     def _set_archived(
         self,
-        ids: str | Sequence[str],
+        ids: str | Iterable[str],
         at: datetime | None,
         access: Access | None,
         namespace: Sequence[str],
         owner: Owner | None,
     ) -> int:
         wanted = (ids,) if isinstance(ids, str) else ids
-        with self._backend.write() as writer:
+        with self._write() as writer:
             keys = self._located(writer, wanted, self._access(access), namespace, owner, to_write=True)
             writer.set_archived(list(keys.values()), at)
         return len(keys)
@@ -376,6 +407,11 @@ class Writing(Handle):
         keys = writer.scan(visible, (), None, 0)
         owners = {key: identity.owner for key, identity in writer.identities(keys).items()}
         return [key for key in keys if visible.access.can_write(owners[key])]
+
+
+def _check_duplicates(duplicates: object) -> None:
+    if duplicates not in get_args(Duplicates):
+        raise ConfigurationError(f"duplicates is one of {', '.join(get_args(Duplicates))}, not {duplicates!r}")
 
 
 class _Report:

@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from twofold.errors import AccessError, ConfigurationError
+from twofold.types.arguments import checked_flag, checked_items
 
-__all__ = ["Access", "Owner", "Scope"]
+__all__ = ["Access", "Owner", "Scope", "checked_owner"]
 
 
 class Scope(StrEnum):
@@ -49,6 +50,23 @@ class Owner(NamedTuple):
         return self.scope.value if self.name is None else f"{self.scope.value}:{self.name}"
 
 
+def checked_owner(value: object) -> Owner:
+    """``value`` as one of the owners that there can be: ``Owner`` itself takes any scope and any name.
+
+    Raises:
+        ConfigurationError: it is no owner.
+    """
+    if not isinstance(value, Owner):
+        raise ConfigurationError(f"owner is an Owner, not {value!r}: write Owner.user('u1'), say")
+    if value.scope == Scope.PERSONAL:
+        return Owner.user(value.name)  # type: ignore[arg-type]  # refused there
+    if value.scope == Scope.ROOM:
+        return Owner.room(value.name)  # type: ignore[arg-type]  # refused there
+    if value.scope == Scope.GLOBAL and value.name is None:
+        return Owner.everybody()
+    raise ConfigurationError(f"there is no such owner as {value!r}: write Owner.user('u1'), say")
+
+
 def _checked_name(name: object, what: str) -> str:
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"a {what} is named by non-empty text, not {name!r}")
@@ -80,10 +98,10 @@ class Access:
     def __post_init__(self) -> None:
         if self.user is not None:
             _checked_name(self.user, "user")
-        if isinstance(self.rooms, str):
-            raise ConfigurationError("rooms is a tuple of names: write rooms=('r1',)")
-        rooms = tuple(dict.fromkeys(_checked_name(room, "room") for room in self.rooms))
+        given = checked_items(self.rooms, "rooms", "rooms=('r1',)")
+        rooms = tuple(dict.fromkeys(_checked_name(room, "room") for room in given))
         object.__setattr__(self, "rooms", rooms)
+        checked_flag(self.write_global, "write_global")
 
     @classmethod
     def everything(cls) -> Access:
@@ -120,15 +138,15 @@ class Access:
 
     def can_read(self, owner: Owner) -> bool:
         """Whether records of ``owner`` may be seen: the plain predicate that every backend must match."""
-        if self._everything or owner.scope is Scope.GLOBAL:
+        if self._everything or owner.scope == Scope.GLOBAL:
             return True
-        if owner.scope is Scope.ROOM:
+        if owner.scope == Scope.ROOM:
             return owner.name in self.rooms
-        return owner.name is not None and owner.name == self.user
+        return owner.scope == Scope.PERSONAL and owner.name is not None and owner.name == self.user
 
     def can_write(self, owner: Owner) -> bool:
         """Whether records of ``owner`` may be added, changed and deleted."""
-        if owner.scope is Scope.GLOBAL:
+        if owner.scope == Scope.GLOBAL:
             return self._everything or self.write_global or (self.user is None and not self.rooms)
         return self.can_read(owner)
 

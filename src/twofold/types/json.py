@@ -8,7 +8,7 @@ from typing import Any
 
 from twofold.errors import InvalidRecordError
 
-__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json"]
+__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json", "is_storable"]
 
 MAX_DEPTH = 100
 """How deep JSON may nest; SQLite's own limit is 1,000, Python's recursion limit is close to it."""
@@ -16,6 +16,11 @@ MAX_DEPTH = 100
 _INT64 = range(-(2**63), 2**63)
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+def is_storable(text: str) -> bool:
+    """Whether SQLite and JSON hold ``text`` unchanged: it has neither NUL nor a lone surrogate."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text))
 
 
 def checked_text(value: object, what: str) -> str:
@@ -28,7 +33,7 @@ def checked_text(value: object, what: str) -> str:
         raise InvalidRecordError(f"{what} is text, not {type(value).__name__}")
     if "\0" in value:
         raise InvalidRecordError(f"{what} holds a NUL character")
-    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+    if not is_storable(value):
         raise InvalidRecordError(f"{what} holds a lone surrogate, which UTF-8 cannot encode")
     return str.__str__(value)  # the text of an enum with text too, not its name
 
@@ -56,7 +61,7 @@ def checked_json(value: Any, what: str, _depth: int = 0) -> Any:
             raise InvalidRecordError(f"{what} holds {value}, which JSON has no word for")
         return float(value)
     if _depth >= MAX_DEPTH:
-        raise InvalidRecordError(f"{what} is nested more than {MAX_DEPTH} deep")
+        raise InvalidRecordError(f"{what.partition('[')[0]} is nested more than {MAX_DEPTH} deep")
     if isinstance(value, list):
         return [checked_json(item, f"{what}[{index}]", _depth + 1) for index, item in enumerate(value)]
     if isinstance(value, dict):

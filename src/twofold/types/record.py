@@ -79,10 +79,10 @@ def checked_namespace(value: object) -> tuple[str, ...]:
     """
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidRecordError(f"a namespace is a tuple of words, e.g. ('users', 'u1'), not {value!r}")
-    for word in value:
-        if not checked_text(word, "a word of a namespace") or "\x1f" in word:
-            raise InvalidRecordError("a word of a namespace is not empty and holds no U+001F")
-    return tuple(value)
+    words = tuple(checked_text(word, "a word of a namespace") for word in value)
+    if any(not word or "\x1f" in word for word in words):
+        raise InvalidRecordError("a word of a namespace is not empty and holds no U+001F")
+    return words
 
 
 def content_hash(fields: Fields) -> str:
@@ -181,7 +181,7 @@ class NewRecord:
     """A record to be added. Whose it becomes follows from the access that adds it.
 
     Give ``text`` (for a store with one field) or ``fields``; ``fields={}`` stores a record without text, which
-    no search finds but ``get`` and ``list`` do.
+    ``get`` and ``list`` find, and searches by its tags and by the ``vector`` that is given with it (of an image, say).
 
     Raises:
         InvalidRecordError: a value is outside of its range or cannot be stored as it is.
@@ -226,7 +226,8 @@ class NewRecord:
     expires_at: datetime | None = None
     """With a time zone. Default: never."""
     vector: Vectors | None = None
-    """Ready embeddings. Default: the store's embedder makes them."""
+    """Ready embeddings, of any of the store's fields, also of those that have no text. Default: the store's embedder
+    makes them."""
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.fields is None):
@@ -236,16 +237,15 @@ class NewRecord:
         set_ = object.__setattr__
         if self.fields is not None:
             set_(self, "fields", _checked_fields(self.fields))
-        if self.id is not None and not checked_text(self.id, "id"):
-            raise InvalidRecordError("id is not empty")
-        if not checked_text(self.kind, "kind"):
-            raise InvalidRecordError("kind is not empty")
-        set_(self, "namespace", checked_namespace(self.namespace))
-        for name in ("project", "source"):
+        for name in ("id", "kind", "project", "source"):
             value = getattr(self, name)
-            if value is not None:
-                checked_text(value, name)
-        if isinstance(self.tags, str) or not isinstance(self.tags, Sequence):
+            if value is not None or name == "kind":
+                set_(self, name, checked_text(value, name))
+        for name in ("id", "kind"):
+            if getattr(self, name) == "":
+                raise InvalidRecordError(f"{name} is not empty")
+        set_(self, "namespace", checked_namespace(self.namespace))
+        if isinstance(self.tags, (str, bytes)) or not isinstance(self.tags, Sequence):
             raise InvalidRecordError("tags is a tuple of words: write tags=('one', 'two')")
         set_(self, "tags", tuple(dict.fromkeys(checked_text(tag, "a tag") for tag in self.tags)))
         if not isinstance(self.metadata, Mapping):
@@ -310,11 +310,10 @@ class NewRecord:
 def _checked_fields(fields: object) -> Fields:
     if not isinstance(fields, Mapping):
         raise InvalidRecordError(f"fields is a dict, not {type(fields).__name__}")
-    return {name: _field_text(name, text) for name, text in fields.items()}
+    return {checked_text(name, "a field's name"): _field_text(name, text) for name, text in fields.items()}
 
 
 def _field_text(name: object, text: object) -> FieldText:
-    checked_text(name, "a field's name")
     if isinstance(text, str):
         return text
     if isinstance(text, Sequence) and all(isinstance(part, str) for part in text):
@@ -325,7 +324,10 @@ def _field_text(name: object, text: object) -> FieldText:
 def _checked_number(value: object, what: str, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidRecordError(f"{what} is a number, not {type(value).__name__}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer that no float is large enough for
+        number = math.inf
     if not (math.isfinite(number) and least <= number <= most):
         limits = f"from {least:g} to {most:g}" if math.isfinite(most) else "finite and above 0"
         raise InvalidRecordError(f"{what} is {limits}, not {number}")

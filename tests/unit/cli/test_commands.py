@@ -140,7 +140,7 @@ def test_info_does_not_tell_how_many_records_others_have(run):
     before = run("info", "--user", "ben", "--json").json
     run("add", "also ann's", "--user", "ann")
     after = run("info", "--user", "ben", "--json").json
-    assert before.pop("file_bytes") <= after.pop("file_bytes")
+    assert "file_bytes" not in after  # it grows with what others write
     assert after == before
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Identity
-from twofold.ranking.order import in_total_order
+from twofold.backends.protocol import Candidate
 
 __all__ = ["best_candidates"]
 
@@ -18,16 +17,17 @@ def best_candidates(
     keys: npt.NDArray[np.int64],
     scores: npt.NDArray[Any],
     limit: int,
-    identities: Callable[[Sequence[int]], Mapping[int, Identity]],
+    in_order: Callable[[Sequence[int]], Sequence[int]],
 ) -> list[Candidate]:
-    """The ``limit`` best by score, equal ones as :class:`Identity` orders them; one that is tied with the last of
+    """The ``limit`` best by score, equal ones in the order of :class:`Identity`; one that is tied with the last of
     them has its chance too.
 
     Args:
         keys: shape (n,), none twice.
         scores: shape (n,), higher is better.
         limit: how many; less than 1 gives none.
-        identities: what ties are broken by; asked only for keys that share a score.
+        in_order: puts the keys of equal scores in their order; asked only for those, which may be very many: a word
+            that every record has gives all of them one score.
     """
     if limit < 1:
         return []
@@ -36,9 +36,13 @@ def best_candidates(
         keys, scores = keys[scores >= last], scores[scores >= last]
     order = np.argsort(-scores, kind="stable")
     keys, scores = keys[order], scores[order]
-    found = list(map(Candidate, keys.tolist(), scores.tolist()))
-    if len(found) < 2 or (scores[1:] != scores[:-1]).all():
-        return found
-    by_key = dict(found)
-    ordered = in_total_order(by_key, lambda tied: {key: each.order for key, each in identities(tied).items()}, limit)
-    return [Candidate(key, by_key[key]) for key in ordered[:limit]]
+    equal = scores[1:] == scores[:-1]
+    if equal.any():
+        tied = np.append(equal, False) | np.append(False, equal)
+        place = np.zeros(len(keys), dtype=np.int64)
+        ordered = np.fromiter(in_order(keys[tied].tolist()), dtype=np.int64)
+        places = np.argsort(ordered, kind="stable")
+        place[tied] = places[np.searchsorted(ordered, keys[tied], sorter=places)]
+        order = np.lexsort((place, -scores))
+        keys, scores = keys[order], scores[order]
+    return list(map(Candidate, keys[:limit].tolist(), scores[:limit].tolist()))

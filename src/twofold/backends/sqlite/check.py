@@ -22,8 +22,10 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import Head, read_head
 from twofold.backends.sqlite.keyword import is_index_fault
+from twofold.backends.sqlite.links import ORPHAN_LINKS
 from twofold.backends.sqlite.reader import Parts
 from twofold.backends.sqlite.schema import fts_columns
+from twofold.backends.sqlite.vec0 import read_state
 from twofold.errors import StoreBusyError
 
 __all__ = ["run_check"]
@@ -49,6 +51,7 @@ def run_check(pool: Pool, parts: Parts) -> CheckReport:
         records: int = connection.execute("SELECT count(*) FROM records").fetchone()[0]
         damage += _keyword_damage(connection, parts, head, records, skipped)
         damage += _unless_corrupt(lambda: _vector_damage(connection, parts, head), _file_is_damaged)
+        damage += _vec0_damage(connection, parts, head, skipped)
     if parts.has_fts5:
         damage += _fts5_own_check(pool, skipped)
     by_code = {found.code: found for found in reversed(damage)}  # the first word on each matter stands
@@ -118,6 +121,8 @@ def _keyword_damage(connection: Connection, parts: Parts, head: Head, records: i
         made_by = f"by {head.analyzer!r}" if head.analyzer else "without FTS5"
         message = f"the keyword index was last written {made_by}, not by {version!r}; {_REINDEX}"
         return [Damage("stale_analyzer", records, message)]
+    if not parts.keyword.exists(connection):
+        return [_index_damage("one of its tables is missing")]
     return _unless_corrupt(lambda: _compare_tokens(connection, parts), _index_damage)
 
 
@@ -256,6 +261,7 @@ _COUNTS: Final = (
         "SELECT count(*) FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM records r WHERE r.key = v.key)",
         "vectors of records that do not exist; reembed() makes them anew",
     ),
+    _Count("orphan_link", ORPHAN_LINKS, "links from or to records that do not exist; they are never followed"),
     _Count(
         "stale_vector",
         "SELECT count(*) FROM vectors v JOIN records r ON r.key = v.key WHERE v.content_hash <> r.content_hash",
@@ -295,6 +301,26 @@ def _vector_damage(connection: Connection, parts: Parts, head: Head) -> list[Dam
         message = "vectors of the wrong length, all zero or not finite; they are passed over. reembed() makes them anew"
         damage.append(Damage("unusable_vector", unusable, message))
     return damage
+
+
+def _vec0_damage(connection: Connection, parts: Parts, head: Head, skipped: list[str]) -> list[Damage]:
+    if read_state(connection) is None:
+        return []
+    vec0 = parts.vectors.vec0
+    if vec0 is None:
+        skipped.append("the vec0 table: the store is not open with index='sqlite-vec'")
+        return []
+    if not vec0.is_current(connection, head):
+        skipped.append("the vec0 table: it is behind the rows, and not used until the next write brings it up")
+        return []
+    try:
+        differences = vec0.differences(connection, head)
+    except driver_errors() as error:
+        return [Damage("damaged_vec0", 1, f"the vec0 table cannot be read ({error}); make it anew with reindex()")]
+    if not differences:
+        return []
+    message = "the vec0 table holds other vectors than the rows; make it anew with reindex()"
+    return [Damage("stale_vec0", differences, message)]
 
 
 def _unusable_vectors(connection: Connection) -> int:

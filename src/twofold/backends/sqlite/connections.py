@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TypeAlias
 
 from twofold.backends.sqlite import forks, pragmas
-from twofold.backends.sqlite.driver import Connection, Driver
+from twofold.backends.sqlite.driver import Connection, Driver, load_extension
 from twofold.backends.sqlite.faults import InterruptedStoreError, driver_errors, translating
 from twofold.backends.sqlite.registry import Claim
 from twofold.cancellation import current_cancellation
@@ -27,9 +27,13 @@ MEMORY = ":memory:"
 
 
 def connect(
-    driver: Driver, database: str, settings: StoreSettings, functions: Sequence[SqlFunction] = ()
+    driver: Driver,
+    database: str,
+    settings: StoreSettings,
+    functions: Sequence[SqlFunction] = (),
+    extensions: Sequence[str] = (),
 ) -> Connection:
-    """A new connection with all pragmas and functions set."""
+    """A new connection with all pragmas, functions and extensions (their paths) set."""
     connection = driver.connect(database)
     try:
         pragmas.busy_timeout(connection, settings.busy_timeout)
@@ -39,6 +43,8 @@ def connect(
         pragmas.trusted_schema(connection)
         for name, arguments, function in functions:
             connection.create_function(name, arguments, function, deterministic=True)
+        for extension in extensions:
+            load_extension(connection, extension)
     except BaseException:
         connection.close()
         raise
@@ -56,6 +62,7 @@ class Pool:
         database: a ``file:`` URI, or ``":memory:"``.
         settings: how many readers, how long to wait, how to write.
         functions: functions that SQL may call.
+        extensions: the paths of extensions that each connection loads.
         read_only: whether :meth:`writer` is refused.
         main: a connection that is open already, for the writer to use.
         claim: the right to the file, which is given back at the end.
@@ -68,6 +75,7 @@ class Pool:
         settings: StoreSettings,
         *,
         functions: Sequence[SqlFunction] = (),
+        extensions: Sequence[str] = (),
         read_only: bool = False,
         main: Connection | None = None,
         claim: Claim | None = None,
@@ -76,6 +84,7 @@ class Pool:
         self._database = database
         self._settings = settings
         self._functions = tuple(functions)
+        self._extensions = tuple(extensions)
         self._read_only = read_only
         self._shared = database == MEMORY
         self._pid = os.getpid()
@@ -110,6 +119,7 @@ class Pool:
             StoreClosedError: the pool is closed.
             ForkedStoreError: this is a child of the process that opened it.
             StoreBusyError: no connection became free within ``busy_timeout``.
+            StoreError: the file was deleted, moved or replaced meanwhile.
         """
         with translating("reading the store"), self._reading_connection() as connection:
             cancellation = current_cancellation.get()
@@ -122,36 +132,48 @@ class Pool:
                 yield connection
 
     @contextmanager
-    def writer(self) -> Iterator[Connection]:
+    def writer(self, *, wait: bool = True) -> Iterator[Connection]:
         """One transaction, begun with the write lock held. It commits at the end of the block, or rolls back if that
         raises; the block's own error is never masked.
+
+        Args:
+            wait: whether to wait for the lock. Default: up to ``busy_timeout``.
 
         Raises:
             ReadOnlyStoreError: the store is open for reading only.
             StoreBusyError: the lock was held elsewhere for longer than ``busy_timeout``.
             StorageFullError: the disk is full; nothing was written.
+            StoreError: the file was deleted, moved or replaced meanwhile.
             StoreClosedError: the pool is closed.
             ForkedStoreError: this is a child of the process that opened it.
         """
-        with self.exclusive() as connection:
+        with self.exclusive(wait=wait) as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             self._refuse_fork()  # the block may have forked, and the transaction is the parent's
             connection.execute("COMMIT")
 
     @contextmanager
-    def exclusive(self) -> Iterator[Connection]:
+    def exclusive(self, *, wait: bool = True) -> Iterator[Connection]:
         """The writer's connection outside of a transaction, for what cannot run in one (VACUUM, a checkpoint).
 
         A transaction that is open at the end of the block is rolled back. Raises what :meth:`writer` raises.
         """
         self._refuse_fork()
+        self._refuse_moved()
         if self._read_only:
             raise ReadOnlyStoreError("the store is open for reading only")
-        with translating("writing to the store"), self._main_connection() as connection:
+        with translating("writing to the store"), self._main_connection(wait=wait) as connection:
             if self._shared:
                 pragmas.query_only(connection, on=False)  # a reader had it last
-            yield connection
+            if wait:
+                yield connection
+                return
+            pragmas.busy_timeout(connection, 0)
+            try:
+                yield connection
+            finally:
+                pragmas.busy_timeout(connection, self._settings.busy_timeout)
 
     def close(self) -> None:
         """Wait for the sessions in flight, then close all connections. Calling it again does nothing.
@@ -208,6 +230,7 @@ class Pool:
     @contextmanager
     def _reading_connection(self) -> Iterator[Connection]:
         self._refuse_fork()
+        self._refuse_moved()
         if self._shared:
             with self._main_connection() as main:
                 pragmas.query_only(main, on=True)
@@ -262,7 +285,7 @@ class Pool:
         return self._reading.total() < self._settings.max_readers
 
     @contextmanager
-    def _main_connection(self) -> Iterator[Connection]:
+    def _main_connection(self, *, wait: bool = True) -> Iterator[Connection]:
         thread = threading.get_ident()
         with self._condition:
             if self._writing == thread:
@@ -270,7 +293,7 @@ class Pool:
                     "this thread is inside a session that this one would wait for: end that first. "
                     "There is one writer at a time, and a store in memory has one session at a time"
                 )
-            self._wait(lambda: self._writing is None, "another thread of this process was writing")
+            self._wait(lambda: self._writing is None, "another thread of this process was writing", wait=wait)
             self._writing = thread
         try:
             if self._main is None:
@@ -286,8 +309,8 @@ class Pool:
                     self._writing = None
                     self._condition.notify_all()
 
-    def _wait(self, condition: Callable[[], bool], problem: str) -> None:
-        timeout = self._settings.busy_timeout
+    def _wait(self, condition: Callable[[], bool], problem: str, *, wait: bool = True) -> None:
+        timeout = self._settings.busy_timeout if wait else 0.0
         if not self._condition.wait_for(lambda: self._closed or condition(), timeout):
             raise StoreBusyError(f"{problem} for {timeout:g} seconds (busy_timeout); try again, or raise it")
         if self._closed:
@@ -300,8 +323,15 @@ class Pool:
         if self._is_forked():
             raise ForkedStoreError("the store was opened by the parent process; open it anew in this one")
 
+    def _refuse_moved(self) -> None:
+        """What is written to a file that lies there no longer is lost without a word."""
+        if self._claim is not None and not self._claim.is_in_place() and not self._closed:
+            raise StoreError(
+                f"{self._claim.path} was deleted, moved or replaced while it was open; close the store and open it anew"
+            )
+
     def _connect(self) -> Connection:
-        return connect(self._driver, self._database, self._settings, self._functions)
+        return connect(self._driver, self._database, self._settings, self._functions, self._extensions)
 
 
 def _end_transaction(connection: Connection) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from twofold.errors import ConfigurationError, MissingExtraError
 
-__all__ = ["DEFAULT_DRIVER", "OLDEST_SQLITE", "Connection", "Driver", "DriverName", "load_driver"]
+__all__ = ["DEFAULT_DRIVER", "OLDEST_SQLITE", "Connection", "Driver", "DriverName", "load_driver", "load_extension"]
 
 Connection: TypeAlias = sqlite3.Connection
 """A connection of either driver: they have the same shape."""
@@ -107,3 +107,12 @@ def _can_load_extensions(connection: Any, module: ModuleType) -> bool:
     except (AttributeError, module.Error):
         return False
     return True
+
+
+def load_extension(connection: Connection, path: str) -> None:
+    """Load one extension; SQL cannot load any, neither before nor after."""
+    connection.enable_load_extension(True)  # noqa: FBT003 - the DB-API's own shape
+    try:
+        connection.load_extension(path)
+    finally:
+        connection.enable_load_extension(False)  # noqa: FBT003

@@ -31,7 +31,9 @@ class InterruptedStoreError(StoreError):
 
 
 class Fault(Enum):
-    """What went wrong, whichever driver says so: SQLite's result code, and how its message begins."""
+    """What went wrong, whichever driver says so: SQLite's result code (-1: none of its own), and how its message
+    begins. The SQL is our own and known to be right, so a table that it does not find was taken away.
+    """
 
     BUSY = (5, "database is locked")
     LOCKED = (6, "database table is locked", "database schema is locked")
@@ -39,6 +41,8 @@ class Fault(Enum):
     INTERRUPTED = (9, "interrupted")
     IO = (10, "disk I/O error")
     CORRUPT = (11, "database disk image is malformed", "malformed database schema", "fts5: corruption")
+    DAMAGED = (-1, "no such table", "no such fts5 table", "malformed JSON")
+    KEYWORD_INDEX = (-1, "constraint failed", "table fts has no column")  # a constraint of ours is named
     FULL = (13, "database or disk is full")
     CANNOT_OPEN = (14, "unable to open database file")
     NOT_A_DATABASE = (26, "file is not a database")
@@ -58,6 +62,11 @@ _ANSWERS: Final[dict[Fault, tuple[type[StoreError], str]]] = {
     Fault.INTERRUPTED: (InterruptedStoreError, "it was called off"),
     Fault.IO: (StoreError, "the disk reports an I/O error; look at its space, its quota and its health"),
     Fault.CORRUPT: (CorruptStoreError, "the database is damaged; run `twofold doctor` on a copy of it"),
+    Fault.DAMAGED: (
+        CorruptStoreError,
+        "something that belongs to the store is missing or unreadable; run `twofold doctor` on a copy of the file",
+    ),
+    Fault.KEYWORD_INDEX: (CorruptStoreError, "the keyword index is damaged; make it anew with reindex()"),
     Fault.FULL: (StorageFullError, "the disk is full; nothing of this write was kept. Make room and try again"),
     Fault.CANNOT_OPEN: (StoreError, "the file, or the log beside it, cannot be opened; look at the folder's rights"),
     Fault.NOT_A_DATABASE: (NotAStoreError, "the file is no SQLite database"),

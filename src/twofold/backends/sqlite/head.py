@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twofold.backends.sqlite.driver import Connection
+from twofold.errors import CorruptStoreError
 
 __all__ = ["Head", "read_head"]
 
@@ -37,12 +38,21 @@ class Head:
 
 
 def read_head(connection: Connection) -> Head:
-    """The head of the session that ``connection`` is in."""
-    generation, fingerprint, dimension, analyzer, pruned = connection.execute(_SQL).fetchone()
-    return Head(
-        generation=generation,
-        fingerprint=fingerprint,
-        dimension=None if dimension is None else int(dimension),
-        analyzer=analyzer or "",
-        pruned=int(pruned or 0),
-    )
+    """The head of the session that ``connection`` is in.
+
+    Raises:
+        CorruptStoreError: it is not there, or not readable.
+    """
+    try:
+        generation, fingerprint, dimension, analyzer, pruned = connection.execute(_SQL).fetchone()
+        return Head(
+            generation=int(generation),
+            fingerprint=fingerprint,
+            dimension=None if dimension is None else int(dimension),
+            analyzer=analyzer or "",
+            pruned=int(pruned or 0),
+        )
+    except (TypeError, ValueError) as error:
+        raise CorruptStoreError(
+            "what the file says of itself cannot be read: it is damaged; run `twofold doctor` on a copy of it"
+        ) from error

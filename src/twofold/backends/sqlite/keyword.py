@@ -11,21 +11,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from twofold.backends.protocol import Candidate, Identity, Visibility
+from twofold.backends.protocol import Candidate, Visibility
 from twofold.backends.sqlite.candidates import best_candidates
 from twofold.backends.sqlite.driver import Connection
-from twofold.backends.sqlite.faults import Fault, fault_of
+from twofold.backends.sqlite.faults import Fault, driver_errors, fault_of
 from twofold.backends.sqlite.migrations import create_keyword_index
-from twofold.backends.sqlite.rows import load_fields
+from twofold.backends.sqlite.rows import load_fields, row_limit
 from twofold.backends.sqlite.schema import fts_columns
 from twofold.backends.sqlite.visible import compile_visibility
 from twofold.backends.sqlite.visible_keys import Seen
 from twofold.config import StoreSettings
-from twofold.errors import ConfigurationError
+from twofold.errors import ConfigurationError, CorruptStoreError
 from twofold.text import Analyzer, KeywordQuery
 from twofold.text.query import Term
 from twofold.types import Fields
@@ -90,7 +91,7 @@ class KeywordIndex:
         visible: Visibility,
         limit: int,
         seen: Seen | None,
-        identities: Callable[[Sequence[int]], Mapping[int, Identity]],
+        in_order: Callable[[Sequence[int]], Sequence[int]],
     ) -> list[Candidate]:
         """The best visible records that have any of the terms; see :meth:`Reader.keyword`.
 
@@ -101,7 +102,7 @@ class KeywordIndex:
             limit: how many.
             seen: the same as a list of keys, if that is at hand: looking matches up in it is some times faster than
                 reading their rows.
-            identities: what ties are broken by.
+            in_order: puts records of equal score in their order.
         """
         if not query.terms or limit < 1:
             return []
@@ -109,10 +110,10 @@ class KeywordIndex:
         if seen is None:
             condition = compile_visibility(visible)
             sql = self._search_visible.replace("{visible}", condition.sql)
-            return list(map(Candidate._make, connection.execute(sql, (match, *condition.params, limit))))
+            return list(map(Candidate._make, connection.execute(sql, (match, *condition.params, row_limit(limit)))))
         found = np.fromiter(connection.execute(self._search_all, (match,)), dtype=_FOUND)
         found = found[seen.among(found["key"])]
-        return best_candidates(found["key"], found["score"], limit, identities)
+        return best_candidates(found["key"], found["score"], limit, in_order)
 
     def adjacent(self, connection: Connection, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side.
@@ -146,12 +147,22 @@ class KeywordIndex:
         return (*(self._joined(fields.get(name, ())) for name in self._fields), self._joined(tuple(tags)))
 
     def add(self, connection: Connection, key: int, tokens: Tokens) -> None:
-        """Put a record's tokens in."""
-        connection.execute(self._add, (key, *tokens))
+        """Put a record's tokens in.
+
+        Raises:
+            CorruptStoreError: the index is damaged.
+        """
+        with _naming_the_repair():
+            connection.execute(self._add, (key, *tokens))
 
     def remove(self, connection: Connection, key: int, tokens: Tokens) -> None:
-        """Take a record's tokens out: the same that were put in."""
-        connection.execute(self._remove, (key, *tokens))
+        """Take a record's tokens out: the same that were put in.
+
+        Raises:
+            CorruptStoreError: the index is damaged.
+        """
+        with _naming_the_repair():
+            connection.execute(self._remove, (key, *tokens))
 
     def rebuild(self, connection: Connection) -> None:
         """Make the whole index anew from the rows, within the transaction that is open."""
@@ -165,7 +176,7 @@ class KeywordIndex:
     def recreate(self, connection: Connection) -> None:
         """Drop what there is of the index's tables and make them anew, empty."""
         tables = _tables(connection)
-        if "fts" in tables:
+        if "fts" in tables and _has_table(connection, "fts_data"):
             # A table whose structure record cannot be read cannot even be dropped (SQLite 3.40): an empty one can.
             connection.execute("REPLACE INTO fts_data (id, block) VALUES (10, zeroblob(7))")
         for name in tables:
@@ -189,12 +200,36 @@ class KeywordIndex:
         return " ".join(token for part in text for token in self.analyzer.tokens(part))
 
 
+@contextmanager
+def _naming_the_repair() -> Iterator[None]:
+    """What FTS5 says of an index that it cannot write helps nobody."""
+    try:
+        yield
+    except driver_errors() as error:
+        if is_index_fault(error):
+            raise CorruptStoreError(
+                f"the keyword index is damaged, so nothing was written; make it anew with reindex() (SQLite: {error})"
+            ) from error
+        raise
+
+
 def is_index_fault(error: Exception) -> bool:
     """Whether a driver's error says that the keyword index is damaged, or that it or FTS5 is not there."""
     text = str(error)
-    return fault_of(error) is Fault.CORRUPT or text.startswith(
-        ("no such table: fts", "no such fts5 table", "no such module: fts5", "vtable constructor failed: fts")
+    return fault_of(error) in (Fault.CORRUPT, Fault.KEYWORD_INDEX) or text.startswith(
+        (
+            "no such table: fts",
+            "no such table: main.fts",
+            "no such column: fts",
+            "no such fts5 table",
+            "no such module: fts5",
+            "vtable constructor failed: fts",
+        )
     )
+
+
+def _has_table(connection: Connection, name: str) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (name,)).fetchone() is not None
 
 
 def _tables(connection: Connection) -> list[str]:

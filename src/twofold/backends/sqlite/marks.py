@@ -8,7 +8,7 @@ from typing import Any
 
 from twofold.backends.protocol import Mark
 from twofold.backends.sqlite.driver import Connection
-from twofold.backends.sqlite.rows import store_owner
+from twofold.backends.sqlite.rows import row_limit, store_owner
 from twofold.types import Owner
 from twofold.types.json import dump_json
 
@@ -44,7 +44,7 @@ def select_marks(
         params.append(after)
     rows = connection.execute(
         f"SELECT key, grp, time FROM marks WHERE {' AND '.join(where)} ORDER BY time, key LIMIT ?",
-        (*params, -1 if limit is None else max(0, limit)),
+        (*params, row_limit(limit)),
     )
     return [Mark(*row) for row in rows]
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from twofold.backends.sqlite import schema
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.rows import store_time
-from twofold.errors import NewerFormatError, NotAStoreError
+from twofold.errors import CorruptStoreError, NewerFormatError, NotAStoreError
 
 __all__ = [
     "MIGRATIONS",
@@ -71,7 +71,15 @@ def _initial(connection: Connection, creation: Creation) -> None:
         write_meta(connection, "analyzer", "")
 
 
-MIGRATIONS: Final[tuple[Migration, ...]] = (Migration("0001_initial", _initial),)
+def _links(connection: Connection, _: Creation) -> None:
+    for statement in schema.LINKS:
+        connection.execute(statement)
+
+
+MIGRATIONS: Final[tuple[Migration, ...]] = (
+    Migration("0001_initial", _initial),
+    Migration("0002_links", _links),
+)
 """All steps there are, in the order they are taken."""
 
 
@@ -175,8 +183,19 @@ def migrate(
 
 
 def read_meta(connection: Connection) -> dict[str, str]:
-    """What the file says of itself: ``fields``, ``language``, ``tenant`` …; a name that is not set is left out."""
-    return dict(connection.execute("SELECT name, value FROM meta").fetchall())
+    """What the file says of itself: ``fields``, ``language``, ``tenant`` …; a name that is not set is left out.
+
+    Raises:
+        CorruptStoreError: what every file says is missing or unreadable.
+    """
+    meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
+    try:
+        json.loads(meta["fields"]), json.loads(meta.get("stop_words", "null")), meta["language"]
+    except (KeyError, ValueError) as error:
+        raise CorruptStoreError(
+            "what the file says of itself cannot be read: it is damaged; run `twofold doctor` on a copy of it"
+        ) from error
+    return meta
 
 
 def write_meta(connection: Connection, name: str, value: str | None) -> None:

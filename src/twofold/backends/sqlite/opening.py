@@ -9,14 +9,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from twofold.backends.sqlite import pragmas, registry
 from twofold.backends.sqlite.connections import MEMORY, Pool, SqlFunction, connect
-from twofold.backends.sqlite.driver import DEFAULT_DRIVER, Driver, DriverName, load_driver
+from twofold.backends.sqlite.driver import DEFAULT_DRIVER, Connection, Driver, DriverName, load_driver
 from twofold.backends.sqlite.faults import FULL_DISK, Fault, driver_errors, fault_of, translating
+from twofold.backends.sqlite.keyword import column_weights
 from twofold.backends.sqlite.migrations import (
     MIGRATIONS,
     Creation,
@@ -27,14 +29,17 @@ from twofold.backends.sqlite.migrations import (
     write_meta,
 )
 from twofold.backends.sqlite.tenants import tenant_file_name
+from twofold.backends.sqlite.vec0 import extension_path, extension_problem
 from twofold.config import DEFAULT_FIELDS, DEFAULT_LANGUAGE, StoreSettings
 from twofold.errors import (
     ConfigurationError,
+    MissingExtraError,
     NotAStoreError,
     ReadOnlyStoreError,
     StoreError,
     WrongTenantError,
 )
+from twofold.text import Analyzer
 
 __all__ = ["OpenedFile", "open_file"]
 
@@ -103,9 +108,12 @@ def open_file(
     with translating(f"opening {location}"):
         if settings.driver != "auto":
             load_driver(settings.driver)  # before a file is made
-        claim = None if location == MEMORY else _claim(location, settings)
+        if settings.language is not None:
+            Analyzer(settings.language, settings.stop_words)  # likewise
+        preferred = _preferred_driver(settings)
+        claim = None if location == MEMORY else _claim(location, settings, preferred)
         try:
-            driver = load_driver(_memory_driver(settings) if claim is None else claim.driver)
+            driver = load_driver(preferred if claim is None else claim.driver)
             return _Opening(
                 path=location,
                 claim=claim,
@@ -113,6 +121,7 @@ def open_file(
                 tenant=tenant,
                 settings=settings,
                 functions=functions,
+                extensions=_extensions(driver, settings),
                 migrations=migrations,
             ).run()
         except BaseException:
@@ -131,6 +140,7 @@ class _Opening:
     tenant: str | None
     settings: StoreSettings
     functions: Sequence[SqlFunction]
+    extensions: Sequence[str]
     migrations: Sequence[Migration]
 
     def run(self) -> OpenedFile:
@@ -178,10 +188,13 @@ class _Opening:
             connection.close()
 
     def for_writing(self, database: str) -> OpenedFile:
-        connection = connect(self.driver, database, self.settings, self.functions)
+        connection = connect(self.driver, database, self.settings, self.functions, self.extensions)
         try:
             if applied_migrations(connection, self.migrations):
                 self.check(read_meta(connection))
+            else:
+                creation = self.creation()
+                self.check_settings(creation.fields, creation.language)
             if database != MEMORY:
                 pragmas.use_wal(connection, self.settings.busy_timeout)
             migrate(connection, self.creation(), now=self.settings.clock, migrations=self.migrations)
@@ -197,8 +210,7 @@ class _Opening:
         except BaseException:
             connection.close()
             raise
-        pool = Pool(self.driver, database, self.settings, functions=self.functions, main=connection, claim=self.claim)
-        return self.opened(pool, meta, immutable=False)
+        return self.opened(self.pool(database, main=connection), meta, immutable=False)
 
     def for_reading(self) -> OpenedFile:
         database = _uri(self.path, mode="ro")
@@ -217,8 +229,19 @@ class _Opening:
             database = _uri(self.path, immutable="1")
             immutable = True
             meta = self.read(database)
-        pool = Pool(self.driver, database, self.settings, functions=self.functions, read_only=True, claim=self.claim)
-        return self.opened(pool, meta, immutable=immutable)
+        return self.opened(self.pool(database, read_only=True), meta, immutable=immutable)
+
+    def pool(self, database: str, *, read_only: bool = False, main: Connection | None = None) -> Pool:
+        return Pool(
+            self.driver,
+            database,
+            self.settings,
+            functions=self.functions,
+            extensions=self.extensions,
+            read_only=read_only,
+            main=main,
+            claim=self.claim,
+        )
 
     def read(self, database: str) -> dict[str, str]:
         connection = connect(self.driver, database, self.settings)
@@ -249,6 +272,7 @@ class _Opening:
                 f"{self.path} was made with fields={fields!r}, which cannot be changed: leave fields unset, or export "
                 "its records to a new file"
             )
+        self.check_settings(fields, self.settings.language or meta["language"])
 
     def creation(self) -> Creation:
         settings = self.settings
@@ -259,6 +283,11 @@ class _Opening:
             tenant=self.tenant,
             keyword_index=self.driver.has_fts5,
         )
+
+    def check_settings(self, fields: tuple[str, ...], language: str) -> None:
+        """Whether the keyword index can be used as set; before the settings are kept in the file for ever after."""
+        Analyzer(language, self.settings.stop_words)
+        column_weights(fields, self.settings)
 
     def changes(self, meta: Mapping[str, str]) -> dict[str, str]:
         """What of the file's own settings is to be another than it is."""
@@ -313,9 +342,9 @@ def _place(path: Path, name: str | None) -> str:
     return str(place)
 
 
-def _claim(path: str, settings: StoreSettings) -> registry.Claim:
+def _claim(path: str, settings: StoreSettings, preferred: DriverName) -> registry.Claim:
     try:
-        return registry.claim(path, settings.driver, create=not settings.read_only)
+        return registry.claim(path, settings.driver, create=not settings.read_only, preferred=preferred)
     except FileNotFoundError as error:
         raise ConfigurationError(f"there is no file {path}, and read_only=True makes none") from error
     except PermissionError as error:
@@ -326,8 +355,21 @@ def _claim(path: str, settings: StoreSettings) -> registry.Claim:
         raise StoreError(f"{path} cannot be made: {error.strerror}") from error
 
 
-def _memory_driver(settings: StoreSettings) -> DriverName:
-    return DEFAULT_DRIVER if settings.driver == "auto" else settings.driver
+def _preferred_driver(settings: StoreSettings) -> DriverName:
+    """The driver of a file that is not open yet. With sqlite-vec, one that can load it, if there is one."""
+    if settings.driver != "auto":
+        return settings.driver
+    if settings.index == "sqlite-vec" and extension_problem(load_driver(DEFAULT_DRIVER)) is not None:
+        with suppress(MissingExtraError):
+            if extension_problem(load_driver("pysqlite3")) is None:
+                return "pysqlite3"
+    return DEFAULT_DRIVER
+
+
+def _extensions(driver: Driver, settings: StoreSettings) -> tuple[str, ...]:
+    if settings.index != "sqlite-vec" or extension_problem(driver) is not None:
+        return ()
+    return (extension_path(),)
 
 
 def _uri(path: str, **parameters: str) -> str:

@@ -41,6 +41,13 @@ class Claim:
     identity: tuple[int, int]
     """Device and inode of the file."""
 
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to the file that was claimed."""
+        try:
+            return _identity(self.path, create=False) == self.identity
+        except OSError:
+            return False
+
     def release(self) -> None:
         """The handle is closed; calling it again does nothing."""
         with lock:
@@ -51,14 +58,21 @@ class Claim:
                     del _open[self.identity]
 
 
-def claim(path: str, wanted: Literal["auto", "sqlite3", "pysqlite3"], *, create: bool) -> Claim:
+def claim(
+    path: str,
+    wanted: Literal["auto", "sqlite3", "pysqlite3"],
+    *,
+    create: bool,
+    preferred: DriverName | None = None,
+) -> Claim:
     """Say that a handle on ``path`` is about to be opened.
 
     Args:
         path: the real path, with no links in it.
-        wanted: ``auto`` takes the driver that the file is open with, or else Python's own.
+        wanted: ``auto`` takes the driver that the file is open with, or else ``preferred``.
         create: whether to make an empty file if there is none. It is made here, under the lock: by closing a
             descriptor of a file, a process drops the locks of all its other handles on it.
+        preferred: what ``auto`` takes for a file that is not open. Default: Python's own.
 
     Raises:
         DriverConflictError: the file is open with another driver than the one asked for.
@@ -83,7 +97,7 @@ def claim(path: str, wanted: Literal["auto", "sqlite3", "pysqlite3"], *, create:
                 )
             if path != other.path:
                 raise StoreError(f"{path} is open in this process as {other.path}: use that name, its log lies there")
-        driver = next((other.driver for other in claims), DEFAULT_DRIVER if wanted == "auto" else wanted)
+        driver = next((other.driver for other in claims), (preferred or DEFAULT_DRIVER) if wanted == "auto" else wanted)
         made = Claim(path=path, driver=driver, first=not claims, identity=identity)
         _open.setdefault(identity, WeakSet()).add(made)
         return made

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 from twofold.backends.sqlite.schema import SCOPE_CODES
+from twofold.errors import CorruptStoreError
 from twofold.types import Fields, Owner, Record
 from twofold.types.json import dump_json
 
@@ -19,6 +21,7 @@ __all__ = [
     "load_namespace",
     "load_owner",
     "load_time",
+    "row_limit",
     "store_fields",
     "store_namespace",
     "store_owner",
@@ -74,7 +77,13 @@ TIMES: Final = frozenset(
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_DAMAGED: Final = "the database is damaged; run `twofold doctor` on a copy of it"
 _SCOPES: Final = {code: scope for scope, code in SCOPE_CODES.items()}
+
+
+def row_limit(limit: int | None) -> int:
+    """``limit`` as SQLite's LIMIT and OFFSET take it: 64 bits, and -1 for None, which is all."""
+    return -1 if limit is None else min(max(0, limit), sys.maxsize)
 
 
 def store_time(time: datetime) -> int:
@@ -83,8 +92,15 @@ def store_time(time: datetime) -> int:
 
 
 def load_time(microseconds: int) -> datetime:
-    """The inverse of :func:`store_time`."""
-    return _EPOCH + timedelta(microseconds=microseconds)
+    """The inverse of :func:`store_time`.
+
+    Raises:
+        CorruptStoreError: it lies outside of the years that there are.
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except (OverflowError, TypeError) as error:
+        raise CorruptStoreError(f"a record's time cannot be read: {_DAMAGED}") from error
 
 
 def store_namespace(namespace: Sequence[str]) -> str:
@@ -104,6 +120,8 @@ def store_owner(owner: Owner) -> tuple[int, str]:
 
 def load_owner(scope: int, name: str) -> Owner:
     """The inverse of :func:`store_owner`."""
+    if scope not in _SCOPES:
+        raise CorruptStoreError(f"a record's scope cannot be read: {_DAMAGED}")
     return Owner(_SCOPES[scope], name or None)
 
 
@@ -120,9 +138,12 @@ def store_fields(fields: Fields) -> str | bytes:
 
 def load_fields(stored: str | bytes) -> dict[str, str | tuple[str, ...]]:
     """The inverse of :func:`store_fields`."""
-    if isinstance(stored, bytes):
-        stored = stored.decode("utf-8", "surrogatepass")
-    return {name: text if isinstance(text, str) else tuple(text) for name, text in json.loads(stored).items()}
+    try:
+        if isinstance(stored, bytes):
+            stored = stored.decode("utf-8", "surrogatepass")
+        return {name: text if isinstance(text, str) else tuple(text) for name, text in json.loads(stored).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CorruptStoreError(f"a record's text cannot be read: {_DAMAGED}") from error
 
 
 def count_parts(fields: Fields) -> int:
@@ -168,7 +189,18 @@ def to_row(record: Record) -> tuple[Any, ...]:
 
 
 def from_row(row: Row) -> Record:
-    """The record of a row of :data:`COLUMNS`."""
+    """The record of a row of :data:`COLUMNS`.
+
+    Raises:
+        CorruptStoreError: a value in it is none that :func:`to_row` gives.
+    """
+    try:
+        return _from_row(row)
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise CorruptStoreError(f"a record's row cannot be read: {_DAMAGED}") from error
+
+
+def _from_row(row: Row) -> Record:
     (
         id_,
         scope,
