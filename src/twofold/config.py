@@ -9,14 +9,36 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from twofold.errors import ConfigurationError
+from twofold.types.arguments import checked_flag, checked_items
+from twofold.types.json import is_storable
 
-__all__ = ["DEFAULT_FIELDS", "DEFAULT_LANGUAGE", "SearchParams", "StoreSettings", "utc_now"]
+__all__ = [
+    "DEFAULT_FIELDS",
+    "DEFAULT_LANGUAGE",
+    "INDEXES",
+    "EmbeddingSettings",
+    "SearchParams",
+    "StoreSettings",
+    "utc_now",
+]
 
 DEFAULT_FIELDS: Final = ("text",)
 """The fields of a new file, where ``StoreSettings.fields`` is not set."""
 
 DEFAULT_LANGUAGE: Final = "english"
 """The language of a new file, where ``StoreSettings.language`` is not set."""
+
+_MOST: Final = 1e6
+"""How large the numbers of fusion may be: beyond it sums overflow, and ranks are no longer told apart."""
+
+INDEXES: Final = ("auto", "exact", "sqlite-vec", "faiss-flat", "faiss-hnsw", "faiss-ivf")
+"""What ``StoreSettings.index`` can be."""
+
+_MOST_FIELDS: Final = 1000
+"""Each is a column of the keyword index; SQLite has at most 2,000 in a table."""
+
+_LONGEST_WAIT: Final = 86_400
+"""A day, in seconds; some platforms cannot wait much longer."""
 
 
 def utc_now() -> datetime:
@@ -36,12 +58,12 @@ class SearchParams:
     pool: int = 100
     """How many candidates each leg gives, at least 1. Default: 100, whatever k is."""
     rrf_k: float = 60.0
-    """The constant of reciprocal rank fusion, 0 or more; a larger one flattens the ranks.
+    """The constant of reciprocal rank fusion, 0 to 1,000,000; a larger one flattens the ranks.
     Default: 60 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
     keyword_weight: float = 1.0
-    """How much the keyword leg counts, 0 or more; 0 leaves it out. Default: 1."""
+    """How much the keyword leg counts, up to 1,000,000; 0 leaves it out. Default: 1."""
     vector_weight: float = 1.0
-    """How much the vector leg counts, 0 or more; 0 leaves it out. Default: 1."""
+    """How much the vector leg counts, up to 1,000,000; 0 leaves it out. Default: 1."""
     min_score: float | None = None
     """Hits below this score (0 to 1) are left out. Default: none are."""
     min_similarity: float | None = None
@@ -49,6 +71,21 @@ class SearchParams:
     adjacency: float = 0.2
     """How far the keyword leg moves up a record that holds words side by side as the query does: its BM25 is
     multiplied by 1 + adjacency · (share of the query's neighbouring pairs found). 0 to 1. Default: 0.2."""
+    expand: int = 0
+    """How many records that links lead to from the hits are added in ``SearchResult.linked``, apart from the hits and
+    scored below them; 0 to 100. Default: 0."""
+    hops: int = 1
+    """How many links away from a hit they may be, 1 to 5. Default: 1."""
+    link_kinds: tuple[str, ...] | None = None
+    """The kinds of link that are followed. Default: all."""
+    link_decay: float = 0.5
+    """What each link on the way takes off, above 0, at most 1: the value of a path is the product of its links'
+    weights, and of this once a link. Default: 0.5."""
+    link_fan_out: int = 32
+    """How many links of one record are followed, the strongest first; 1 to 1,000. Default: 32."""
+    touch: bool = False
+    """Whether the records returned count as used: ``access_count`` grows by one and ``last_accessed`` is now.
+    Default: False."""
     include_archived: bool = False
     """Whether archived records are searched too. Default: False."""
     trace: bool = False
@@ -56,16 +93,72 @@ class SearchParams:
 
     def __post_init__(self) -> None:
         _whole("pool", self.pool, least=1)
-        _number("rrf_k", self.rrf_k, 0, math.inf)
-        _number("keyword_weight", self.keyword_weight, 0, math.inf)
-        _number("vector_weight", self.vector_weight, 0, math.inf)
+        _number("rrf_k", self.rrf_k, 0, _MOST)
+        for name in ("keyword_weight", "vector_weight"):
+            weight = getattr(self, name)
+            _number(name, weight, 0, _MOST)
+            if 0 < weight < 1 / _MOST:
+                raise ConfigurationError(f"{name} is 0, or at least {1 / _MOST:g}, not {weight!r}")
         _number("adjacency", self.adjacency, 0, 1)
+        _whole("expand", self.expand, least=0, most=100)
+        _whole("hops", self.hops, least=1, most=5)
+        if self.link_kinds is not None:
+            kinds = checked_items(self.link_kinds, "link_kinds", "link_kinds=('related',)")
+            if not all(isinstance(kind, str) and is_storable(kind) for kind in kinds):
+                raise ConfigurationError("link_kinds is a tuple of words: write link_kinds=('related',)")
+            object.__setattr__(self, "link_kinds", tuple(map(str.__str__, kinds)))
+        _number("link_decay", self.link_decay, math.ulp(0.0), 1)
+        _whole("link_fan_out", self.link_fan_out, least=1, most=1000)
+        checked_flag(self.touch, "touch")
+        checked_flag(self.include_archived, "include_archived")
+        checked_flag(self.trace, "trace")
         if self.min_score is not None:
             _number("min_score", self.min_score, 0, 1)
         if self.min_similarity is not None:
             _number("min_similarity", self.min_similarity, -1, 1)
         if self.keyword_weight == 0 and self.vector_weight == 0:
             raise ConfigurationError("keyword_weight and vector_weight are both 0: nothing would be searched")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingSettings:
+    """How long an embedder is waited for, and when one that failed is asked again. Give a store its own in
+    ``StoreSettings(embedding=...)``.
+
+    Deadlines do not hold for embedders that compute in this process, such as ``"local"``: those cannot hang.
+
+    Raises:
+        ConfigurationError: a value is outside of its range.
+    """
+
+    query_deadline: float = 2.0
+    """Seconds that a search waits for its query's vector before keywords answer alone, above 0. Default: 2."""
+    warm_up: float = 5.0
+    """Seconds that it waits instead, if that is longer, until the embedder has first answered: a model may have to
+    be loaded. 0 or more. Default: 5."""
+    document_deadline: float = 60.0
+    """Seconds that a write waits for a batch of vectors before its records are stored without, above 0.
+    Default: 60."""
+    batch_size: int = 32
+    """How many texts are sent at a time, at least 1, where the embedder does not say itself. Default: 32."""
+    failures_to_open: int = 3
+    """After so many failures in a row the embedder is left alone for a while, at least 1. One that runs out of time
+    is left alone at once. Default: 3."""
+    first_pause: float = 1.0
+    """Seconds that it is left alone for, above 0; each attempt in vain doubles them. Default: 1."""
+    longest_pause: float = 60.0
+    """The most that they grow to, above 0. Default: 60."""
+    query_cache_size: int = 256
+    """How many queries' vectors are kept, those asked for last, so that they need no embedder; 0 or more.
+    Default: 256."""
+
+    def __post_init__(self) -> None:
+        for name in ("query_deadline", "document_deadline", "first_pause", "longest_pause"):
+            _number(name, getattr(self, name), math.ulp(0.0), _LONGEST_WAIT)
+        _number("warm_up", self.warm_up, 0, _LONGEST_WAIT)
+        _whole("batch_size", self.batch_size, least=1)
+        _whole("failures_to_open", self.failures_to_open, least=1)
+        _whole("query_cache_size", self.query_cache_size, least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +183,25 @@ class StoreSettings:
     """How much a word among the tags counts in BM25, 0 or more. Default: 1."""
     search: SearchParams = field(default_factory=SearchParams)
     """How searches rank where a call does not say."""
+    embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    """How long the embedder is waited for, and when it is asked again."""
+    index: Literal["auto", "exact", "sqlite-vec", "faiss-flat", "faiss-hnsw", "faiss-ivf"] = "auto"
+    """What finds the nearest vectors; any file can be opened with any. ``exact``, ``sqlite-vec`` (extra
+    ``sqlite-vec``) and ``faiss-flat`` (extra ``faiss``) give the same hits; ``faiss-hnsw`` and ``faiss-ivf`` may miss
+    a few. One that cannot be loaded is replaced by the exact scan, and each search says so.
+    Default: ``auto``, ``exact`` and from 20,000 vectors on ``faiss-flat`` if it is installed."""
+    semantic_links: float | None = None
+    """The cosine, above 0, at most 1, from which on a write links a record to the nearest three of the same owner and
+    namespace, as kind ``semantic`` and with the cosine as weight. Default: no such links are made."""
+    touch_flush_seconds: float = 5.0
+    """How old touches grow in memory at most before they are written, above 0, where no other write and no ``close()``
+    takes them along; a process that is killed loses those. Default: 5."""
+    touch_growth: float = 1.0
+    """What each touch multiplies a record's ``strength`` with, up to 100; 1 to 10. Default: 1."""
     driver: Literal["auto", "sqlite3", "pysqlite3"] = "auto"
     """The SQLite library: Python's own ``sqlite3``, or the drop-in ``pysqlite3`` (extra ``sqlite-vec``).
-    Default: ``auto``, that by which this process has the file open already, else ``sqlite3``."""
+    Default: ``auto``, that by which this process has the file open already, else ``sqlite3``; with
+    ``index="sqlite-vec"``, ``pysqlite3`` where ``sqlite3`` cannot load extensions."""
     read_only: bool = False
     """Whether the file is opened for reading only. A file that cannot be written is so anyway. Default: False."""
     synchronous: Literal["NORMAL", "FULL"] = "NORMAL"
@@ -113,9 +222,15 @@ class StoreSettings:
         if self.language is not None and (not isinstance(self.language, str) or not self.language):
             raise ConfigurationError(f"language is a word such as 'english', not {self.language!r}")
         if self.stop_words is not None:
-            if isinstance(self.stop_words, str) or not all(isinstance(word, str) for word in self.stop_words):
-                raise ConfigurationError("stop_words is a tuple of words")
-            object.__setattr__(self, "stop_words", tuple(self.stop_words))
+            words = checked_items(self.stop_words, "stop_words", "stop_words=('the', 'a')")
+            if not all(isinstance(word, str) for word in words):
+                raise ConfigurationError("stop_words is a tuple of words: write stop_words=('the', 'a')")
+            object.__setattr__(self, "stop_words", tuple(words))
+        if not isinstance(self.field_weights, Mapping):
+            raise ConfigurationError("field_weights is a dict: write field_weights={'text': 2.0}")
+        checked_flag(self.read_only, "read_only")
+        if not callable(self.clock):
+            raise ConfigurationError("clock is a function that gives the time: write clock=lambda: datetime.now(UTC)")
         object.__setattr__(self, "field_weights", dict(self.field_weights))
         for name, weight in self.field_weights.items():
             _number(f"field_weights[{name!r}]", weight, math.ulp(0.0), math.inf)
@@ -123,10 +238,17 @@ class StoreSettings:
         _number("busy_timeout", self.busy_timeout, math.ulp(0.0), 86_400)
         _whole("max_readers", self.max_readers, least=1)
         _whole("cache_mib", self.cache_mib, least=1)
+        _one_of("index", self.index, INDEXES)
         _one_of("driver", self.driver, ("auto", "sqlite3", "pysqlite3"))
         _one_of("synchronous", self.synchronous, ("NORMAL", "FULL"))
+        if self.semantic_links is not None:
+            _number("semantic_links", self.semantic_links, math.ulp(0.0), 1)
+        _number("touch_flush_seconds", self.touch_flush_seconds, math.ulp(0.0), _LONGEST_WAIT)
+        _number("touch_growth", self.touch_growth, 1, 10)
         if not isinstance(self.search, SearchParams):
             raise ConfigurationError("search is a SearchParams")
+        if not isinstance(self.embedding, EmbeddingSettings):
+            raise ConfigurationError("embedding is an EmbeddingSettings")
 
 
 def _field_names(fields: object) -> None:
@@ -135,21 +257,31 @@ def _field_names(fields: object) -> None:
     for name in fields:
         if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
             raise ConfigurationError(f"a field's name is a word of ASCII letters, digits and _, not {name!r}")
+    if len(fields) > _MOST_FIELDS:
+        raise ConfigurationError(f"a store has at most {_MOST_FIELDS} fields, not {len(fields)}")
     if len({name.lower() for name in fields}) != len(fields):
         raise ConfigurationError(f"two fields have the same name: {fields}")
 
 
 def _number(name: str, value: object, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
         raise ConfigurationError(f"{name} is a finite number, not {value!r}")
     if not least <= value <= most:
         limits = f"from {least:g} to {most:g}" if math.isfinite(most) else f"at least {least:g}"
         raise ConfigurationError(f"{name} is {limits}, not {value!r}")
 
 
-def _whole(name: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{name} is a whole number of at least {least}, not {value!r}")
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float is large enough for
+        return False
+
+
+def _whole(name: str, value: object, *, least: int, most: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ConfigurationError(f"{name} is a whole number {limits}, not {value!r}")
 
 
 def _one_of(name: str, value: object, choices: tuple[str, ...]) -> None:

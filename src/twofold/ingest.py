@@ -7,6 +7,7 @@ write: the record is stored and its vector is pending.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,14 +19,16 @@ import numpy.typing as npt
 from uuid_utils import uuid7
 
 from twofold.backends.protocol import Backend, Reader, VectorWrite, Writer
-from twofold.embedders import Embedder, GivenVectors, degradation_of, embed_documents
+from twofold.embedders import Guard, degradation_of
 from twofold.errors import ConfigurationError, EmbeddingError, InvalidRecordError, InvalidVectorError
+from twofold.links import Alike, Meaning, Together
 from twofold.types import (
     Access,
     Added,
     Degradation,
     DegradationCode,
     Fields,
+    LinkKind,
     NewRecord,
     Outcome,
     Owner,
@@ -84,7 +87,8 @@ class Ingest:
     """What a write needs to know of its store."""
 
     backend: Backend
-    embedder: Embedder | None
+    guard: Guard | None
+    """What the embedder is asked through; None: there is none."""
 
 
 def pieces_of(fields: Fields) -> list[tuple[str, str]]:
@@ -100,7 +104,7 @@ def pieces_of(fields: Fields) -> list[tuple[str, str]]:
 def batches(values: Iterable[_T], size: int) -> Iterator[list[_T]]:
     """``values`` in lists of ``size``, the last one shorter; holds one of them at a time."""
     iterator = iter(values)
-    while batch := list(islice(iterator, size)):
+    while batch := list(islice(iterator, min(size, sys.maxsize))):
         yield batch
 
 
@@ -131,7 +135,7 @@ def draft(
         fields=fields,
         content_hash=content_hash(fields),
         new=value,
-        vectors=None if value.vector is None else _given_vectors(value.vector, fields, ingest),
+        vectors=None if value.vector is None else _given_vectors(value.vector, ingest),
         revives=revives,
     )
 
@@ -151,39 +155,41 @@ def _named_fields(value: NewRecord, names: tuple[str, ...]) -> Fields:
     }
 
 
-def _given_vectors(vectors: Vectors, fields: Fields, ingest: Ingest) -> Mapping[str, npt.NDArray[np.float32]]:
-    embedder = ingest.embedder
-    if embedder is None:
+def _given_vectors(vectors: Vectors, ingest: Ingest) -> Mapping[str, npt.NDArray[np.float32]]:
+    guard = ingest.guard
+    if guard is None:
         raise ConfigurationError(
             "vector=... needs to know what made the vector: twofold.open(..., embedder=GivenVectors(name, dimension))"
         )
+    names = ingest.backend.fields
     if not isinstance(vectors, Mapping):
-        names = ingest.backend.fields
         if len(names) != 1:
             raise InvalidRecordError(f"this store has the fields {names}: give vector={{name: vector}}")
         vectors = {names[0]: vectors}
-    unknown = [name for name in vectors if name not in fields]
+    unknown = [name for name in vectors if name not in names]
     if unknown:
-        raise InvalidRecordError(f"there is a vector but no text for the field {', '.join(map(repr, unknown))}")
-    return {name: as_matrix(value, embedder.dimension, f"the vector of {name!r}") for name, value in vectors.items()}
+        raise InvalidRecordError(f"vector names {', '.join(map(repr, unknown))}; this store has the fields {names}")
+    if not vectors:
+        raise InvalidRecordError("vector={} holds none: leave vector out, or give vector={name: vector}")
+    return {name: as_matrix(value, guard.dimension, f"the vector of {name!r}") for name, value in vectors.items()}
 
 
 def embed(drafts: Sequence[Draft], ingest: Ingest) -> Embedded:
     """Vectors for those drafts that have none and whose text is not stored with one already."""
-    embedder = ingest.embedder
-    if embedder is None:
+    guard = ingest.guard
+    if guard is None:
         return Embedded(None, None, (None,) * len(drafts), ())
     given = [None if each.vectors is None else VectorWrite(each.content_hash, each.vectors) for each in drafts]
     wanted = [
         index
-        for index in _not_embedded_yet(drafts, embedder, ingest.backend)
+        for index in _not_embedded_yet(drafts, guard.fingerprint, ingest.backend)
         if given[index] is None and drafts[index].pieces
     ]
-    if isinstance(embedder, GivenVectors) or not wanted:
-        return Embedded(embedder.fingerprint, _length(given), tuple(given), ())
+    if not guard.embeds or not wanted:
+        return Embedded(guard.fingerprint, _length(given), tuple(given), ())
 
     pieces = [(index, name, text) for index in wanted for name, text in drafts[index].pieces]
-    made = embed_documents(embedder, [text for _, _, text in pieces])
+    made = guard.documents([text for _, _, text in pieces])
     parts: dict[int, dict[str, list[npt.NDArray[np.float32]]]] = {index: {} for index in wanted}
     failed: dict[int, EmbeddingError] = {}
     for (index, name, _), vector in zip(pieces, made, strict=True):
@@ -195,17 +201,15 @@ def embed(drafts: Sequence[Draft], ingest: Ingest) -> Embedded:
         if index not in failed:
             by_field = {name: np.stack(vectors) for name, vectors in parts[index].items()}
             given[index] = VectorWrite(drafts[index].content_hash, by_field)
-    return Embedded(
-        embedder.fingerprint, _length(given), tuple(given), _each_once(map(degradation_of, failed.values()))
-    )
+    return Embedded(guard.fingerprint, _length(given), tuple(given), _each_once(map(degradation_of, failed.values())))
 
 
-def _not_embedded_yet(drafts: Sequence[Draft], embedder: Embedder, backend: Backend) -> list[int]:
+def _not_embedded_yet(drafts: Sequence[Draft], fingerprint: str, backend: Backend) -> list[int]:
     """Which drafts are not stored with the same text and a vector of this embedder; nothing is embedded twice."""
     if not any(each.has_own_id for each in drafts):
         return list(range(len(drafts)))
     with backend.read() as reader:
-        if reader.fingerprint != embedder.fingerprint:
+        if reader.fingerprint != fingerprint:
             return list(range(len(drafts)))
         return [index for index, each in enumerate(drafts) if not _is_embedded(each, reader)]
 
@@ -234,18 +238,48 @@ def _each_once(degradations: Iterable[Degradation]) -> tuple[Degradation, ...]:
 
 
 def write(
-    writer: Writer, drafts: Sequence[Draft], embedded: Embedded, duplicates: Duplicates, now: datetime
+    writer: Writer,
+    drafts: Sequence[Draft],
+    embedded: Embedded,
+    duplicates: Duplicates,
+    now: datetime,
+    *,
+    semantic_links: float | None = None,
+    together: Together | None = None,
 ) -> list[Added]:
-    """Store drafts in the writer's transaction, in order; of one id given twice the last wins."""
+    """Store drafts in the writer's transaction, in order; of one id given twice the last wins.
+
+    Args:
+        writer: the transaction.
+        drafts: what is stored.
+        embedded: its vectors.
+        duplicates: see :data:`Duplicates`.
+        now: the time.
+        semantic_links: see ``StoreSettings.semantic_links``.
+        together: links the records of one call to each other. Default: they are not linked.
+    """
     vectors, degradations = _comparable(writer, embedded, drafts)
     embeds = embedded.fingerprint is not None or writer.fingerprint is not None
-    added = []
+    alike = None
+    if semantic_links is not None:
+        meanings = [Meaning(each.owner, each.new.namespace, made) for each, made in zip(drafts, vectors, strict=True)]
+        alike = Alike(writer, meanings, semantic_links, now)
+    added, keys = [], []
     for each, made in zip(drafts, vectors, strict=True):
         outcome, id_, key = _write_one(writer, each, made, duplicates, now)
+        keys.append(key)
+        if alike is not None and outcome is Outcome.UPDATED and made is not None:
+            writer.delete_links(source=key, kinds=(LinkKind.SEMANTIC,))  # its former text's
+            writer.delete_links(target=key, kinds=(LinkKind.SEMANTIC,))
         waits = embeds and made is None and outcome is not Outcome.SKIPPED and bool(each.pieces)
         if waits and outcome is not Outcome.ADDED:
             waits = key not in writer.vectors((key,))
         added.append(Added(id_, outcome, waits, (), degradations if waits else ()))
+    if alike is not None:
+        written = [each.outcome in (Outcome.ADDED, Outcome.UPDATED) for each in added]
+        writer.put_links(alike.links(keys, written), now)
+    if together is not None:
+        writer.put_links(together.links(zip(keys, (each.owner for each in drafts), strict=True)), now)
     return added
 
 
@@ -275,7 +309,7 @@ def _write_one(
 ) -> tuple[Outcome, str, int]:
     """What became of one draft, the id it is stored under, and its key."""
     key = _key_of(writer, each) if each.has_own_id else None
-    if key is None and duplicates != "add":
+    if key is None and duplicates != "add" and each.pieces:  # records without text are no copies of each other
         twins = writer.with_equal_text(each.content_hash, each.owner, each.new.namespace)
         if twins:
             twin = writer.records(twins[:1])[twins[0]]

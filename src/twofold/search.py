@@ -7,8 +7,8 @@ rest within one snapshot: both legs, fusion, the cut, hydration. A batch runs se
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from time import perf_counter
 from typing import Any, Final
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from twofold.backends.protocol import Backend, Candidate, Reader, Visibility
 from twofold.config import SearchParams
-from twofold.embedders import Embedder, GivenVectors, degradation_of, embed_checked
+from twofold.embedders import Guard, degradation_of
 from twofold.errors import (
     ConfigurationError,
     EmbeddingError,
@@ -26,9 +26,12 @@ from twofold.errors import (
     SearchUnavailableError,
 )
 from twofold.filters import Filter
+from twofold.links import paths_of, walk
 from twofold.ranking import (
+    Reached,
     adjacency_factor,
     in_total_order,
+    linked_score,
     reciprocal_rank,
     reciprocal_rank_fusion,
     reciprocal_rank_maximum,
@@ -141,7 +144,7 @@ class _Diary:
             self.stages.append(Stage(stage, taken, detail))
 
 
-def prepare(request: SearchRequest, backend: Backend, embedder: Embedder | None) -> PreparedSearch:
+def prepare(request: SearchRequest, backend: Backend, guard: Guard | None) -> PreparedSearch:
     """Check the request and embed its text. No snapshot is open meanwhile.
 
     Raises:
@@ -152,9 +155,9 @@ def prepare(request: SearchRequest, backend: Backend, embedder: Embedder | None)
     params, mode = request.params, request.mode
     wants_keyword = mode is Mode.KEYWORD or (mode is Mode.HYBRID and params.keyword_weight > 0)
     wants_vector = mode is Mode.VECTOR or (mode is Mode.HYBRID and params.vector_weight > 0)
-    given = None if request.vector is None else _given_vector(request.vector, embedder, backend.fields)
+    given = None if request.vector is None else _given_vector(request.vector, guard, backend.fields)
     query = backend.analyzer.query(request.text) if wants_keyword else KeywordQuery()
-    can_embed = embedder is not None and not isinstance(embedder, GivenVectors)
+    can_embed = guard is not None and guard.embeds
 
     if mode is Mode.VECTOR and given is None and not can_embed:
         raise SearchUnavailableError(
@@ -164,10 +167,10 @@ def prepare(request: SearchRequest, backend: Backend, embedder: Embedder | None)
     vector, taken = given, 0.0
     failure: EmbeddingError | None = None
     degradations: tuple[Degradation, ...] = ()
-    if wants_vector and given is None and can_embed and embedder is not None and _has_words(request.text, query):
+    if wants_vector and given is None and can_embed and guard is not None and _has_words(request.text, query):
         started = perf_counter()
         try:
-            vector = embed_checked(embedder, [request.text], "query")[0]
+            vector = guard.query(request.text)
         except EmbeddingError as error:
             failure, degradations = error, (degradation_of(error),)
         taken = (perf_counter() - started) * 1000
@@ -178,7 +181,7 @@ def prepare(request: SearchRequest, backend: Backend, embedder: Embedder | None)
         request=request,
         query=query,
         vector=vector if wants_vector else None,
-        fingerprint=None if embedder is None else embedder.fingerprint,
+        fingerprint=None if guard is None else guard.fingerprint,
         configured=tuple(configured),
         degradations=degradations,
         failure=failure,
@@ -186,8 +189,15 @@ def prepare(request: SearchRequest, backend: Backend, embedder: Embedder | None)
     )
 
 
-def answer(prepared: PreparedSearch, reader: Reader) -> SearchResult:
+def answer(
+    prepared: PreparedSearch, reader: Reader, touched: Callable[[Sequence[int], datetime], None] | None = None
+) -> SearchResult:
     """Run a prepared search in ``reader``'s snapshot.
+
+    Args:
+        prepared: the search.
+        reader: the session.
+        touched: told the keys of all records returned, each once, and the time, if the search is to touch them.
 
     Raises:
         SearchUnavailableError: the leg that was asked for by mode, or every leg, cannot answer.
@@ -203,8 +213,8 @@ def answer(prepared: PreparedSearch, reader: Reader) -> SearchResult:
     failures: list[Exception] = [] if prepared.failure is None else [prepared.failure]
 
     if KEYWORD in prepared.configured and prepared.query:
-        query = _within_limit(prepared.query, reader, degradations)
         try:
+            query = _within_limit(prepared.query, reader, degradations)
             legs[KEYWORD] = _keyword_leg(query, reader, visible, depth, params)
         except SearchUnavailableError as error:
             failures.append(error)
@@ -226,12 +236,29 @@ def answer(prepared: PreparedSearch, reader: Reader) -> SearchResult:
         page = [key for key in page if ranking.score(key) >= params.min_score]
     diary.note("fuse", {"formula": ranking.formula, "ranked": len(ranking.keys), "page": len(page)})
 
-    records = reader.records(page)
-    explanations = _explanations(prepared, legs, ranking, page)
+    linked: list[Reached] = []
+    if params.expand:
+        linked = _linked(request, ranking, page, visible, reader)
+        diary.note("expand", {"hops": params.hops, "linked": len(linked)})
+
+    found = [*page, *(each.key for each in linked)]
+    records = reader.records(found)
+    explanations = _explanations(prepared, legs, ranking, found)
     hits = tuple(Hit(records[key], ranking.score(key), explanations[key]) for key in page if key in records)
+    paths = paths_of(reader, linked)
+    if touched is not None and params.touch:
+        touched(found, request.at)
     diary.note("hydrate", {"ids": [hit.id for hit in hits]})
     return SearchResult(
         hits=hits,
+        linked=tuple(
+            Hit(
+                records[each.key],
+                linked_score(each.value, hits[-1].score),
+                replace(explanations[each.key], path=paths[each.key]),
+            )
+            for each in linked
+        ),
         degradations=tuple(degradations),
         timings=diary.timings,
         trace=None if diary.stages is None else tuple(diary.stages),
@@ -243,8 +270,8 @@ def _has_words(text: str, query: KeywordQuery) -> bool:
     return bool(query) or any(char.isalnum() for char in text)
 
 
-def _given_vector(vector: Vectors, embedder: Embedder | None, fields: tuple[str, ...]) -> npt.NDArray[np.float32]:
-    if embedder is None:
+def _given_vector(vector: Vectors, guard: Guard | None, fields: tuple[str, ...]) -> npt.NDArray[np.float32]:
+    if guard is None:
         raise ConfigurationError(
             "search(..., vector=...) needs to know what made the vector: "
             "twofold.open(..., embedder=GivenVectors(name, dimension))"
@@ -253,8 +280,8 @@ def _given_vector(vector: Vectors, embedder: Embedder | None, fields: tuple[str,
         unknown = sorted(set(vector) - set(fields))
         if unknown or len(vector) != 1:
             raise ConfigurationError(f"vector is one vector, or {{field: vector}} for one of the fields {fields}")
-        return as_vector(next(iter(vector.values())), embedder.dimension, "the query's vector")
-    return as_vector(vector, embedder.dimension, "the query's vector")
+        return as_vector(next(iter(vector.values())), guard.dimension, "the query's vector")
+    return as_vector(vector, guard.dimension, "the query's vector")
 
 
 def _within_limit(query: KeywordQuery, reader: Reader, degradations: list[Degradation]) -> KeywordQuery:
@@ -388,6 +415,23 @@ def _beyond_the_pool(
     return ordered
 
 
+def _linked(
+    request: SearchRequest, ranking: _Ranking, page: Sequence[int], visible: Visibility, reader: Reader
+) -> list[Reached]:
+    """What links lead to from the hits of the page, best first; no hit of this page or an earlier one is among it."""
+    params = request.params
+    return walk(
+        reader,
+        page,
+        visible,
+        params,
+        limit=params.expand,
+        hops=params.hops,
+        kinds=params.link_kinds,
+        exclude=ranking.keys[: request.offset],
+    )
+
+
 def _explanations(
     prepared: PreparedSearch, legs: Mapping[str, _Leg], ranking: _Ranking, page: Sequence[int]
 ) -> dict[int, Explanation]:
@@ -406,7 +450,7 @@ def _explanations(
         key: Explanation(
             legs=scores[key],
             answered=tuple(legs),
-            fused=ranking.fused[key],
+            fused=ranking.fused.get(key, 0.0),
             best_possible=ranking.best,
             formula=ranking.formula,
         )

@@ -1,20 +1,27 @@
-"""Embedders: what turns texts into vectors, and the guard that checks what comes out."""
+"""Embedders: what turns texts into vectors, and the guard that a store asks them through."""
 
+from twofold.embedders.breaker import BreakerState, EmbedderState
 from twofold.embedders.bridging import calling_loop
 from twofold.embedders.callables import CallableEmbedder
+from twofold.embedders.checking import degradation_of, embed_checked, embed_documents
 from twofold.embedders.given import GivenVectors
-from twofold.embedders.guard import degradation_of, embed_checked, embed_documents
+from twofold.embedders.guard import Guard
 from twofold.embedders.local import LocalEmbedder
+from twofold.embedders.ollama import OllamaEmbedder
 from twofold.embedders.protocol import Embedder, EmbeddingKind, Embeddings
 from twofold.embedders.resolve import resolve_embedder
 
 __all__ = [
+    "BreakerState",
     "CallableEmbedder",
     "Embedder",
+    "EmbedderState",
     "EmbeddingKind",
     "Embeddings",
     "GivenVectors",
+    "Guard",
     "LocalEmbedder",
+    "OllamaEmbedder",
     "calling_loop",
     "degradation_of",
     "embed_checked",

@@ -16,13 +16,15 @@ from typing import Any, TypeVar
 from twofold.cancellation import current_cancellation
 from twofold.errors import ConfigurationError
 
-__all__ = ["calling_loop", "run_awaitable"]
+__all__ = ["blocks_a_loop", "calling_loop", "run_awaitable", "runs_a_loop"]
 
 T = TypeVar("T")
 
 calling_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("twofold_calling_loop", default=None)
 """The caller's running event loop, set in the worker thread that its call runs in; None in a synchronous call."""
 
+blocks_a_loop: ContextVar[bool] = ContextVar("twofold_blocks_a_loop", default=False)
+"""Set in a worker thread whose result is waited for on a thread that runs an event loop, so that the loop stands."""
 
 _CALLED_OFF = "called off while the embedder was asked"
 
@@ -38,14 +40,14 @@ def run_awaitable(make: Callable[[], Awaitable[T]], what: str) -> T:
         what: what it is, as the error calls it.
 
     Raises:
-        ConfigurationError: this thread runs a loop, which waiting here would block.
+        ConfigurationError: this thread, or one that waits for it, runs a loop, which waiting here would block.
         asyncio.CancelledError: the call was called off, before or while it waited.
     """
 
     async def awaited() -> T:
         return await make()
 
-    if _running_loop() is not None:
+    if runs_a_loop() or blocks_a_loop.get():
         raise ConfigurationError(
             f"{what} is async and this thread runs an event loop, which waiting here would block; "
             "call the async method instead, e.g. `await store.asearch(...)` for `store.search(...)`"
@@ -102,8 +104,10 @@ async def _cancellable(work: Coroutine[Any, Any, T]) -> T:
         return await task
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def runs_a_loop() -> bool:
+    """Whether this thread runs an event loop."""
     try:
-        return asyncio.get_running_loop()
+        asyncio.get_running_loop()
     except RuntimeError:
-        return None
+        return False
+    return True

@@ -44,6 +44,11 @@ class GivenVectors:
         """As given."""
         return self._dimension
 
+    @property
+    def in_process(self) -> bool:
+        """True: nothing is asked of it."""
+        return True
+
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:  # noqa: ARG002 - it never embeds
         """Never embeds.
 

@@ -1,171 +1,237 @@
-"""The one place where an embedder is asked: whatever it does comes out as checked vectors or a named error.
+"""What stands between a store and its embedder, so that nothing the embedder does can hold up or fail a call.
 
-Every call goes through :func:`_asked`.
+One :class:`Guard` a store: it waits for the embedder no longer than a deadline (:mod:`~twofold.embedders.deadline`),
+leaves one that fails alone for a while (:mod:`~twofold.embedders.breaker`), checks what it gives
+(:mod:`~twofold.embedders.checking`), asks again in smaller batches if one text may have spoilt a batch, and remembers
+the vectors of the last queries.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import NoReturn
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from twofold.config import EmbeddingSettings
+from twofold.embedders.breaker import Breaker, EmbedderState
+from twofold.embedders.checking import checked_rows, name_of, of_one_length
+from twofold.embedders.deadline import Threads
+from twofold.embedders.given import GivenVectors
 from twofold.embedders.protocol import Embedder, EmbeddingKind
-from twofold.errors import (
-    ConfigurationError,
-    EmbedderOutputError,
-    EmbedderTimeoutError,
-    EmbedderUnreachableError,
-    EmbeddingError,
-    InvalidVectorError,
-)
-from twofold.types import Degradation, DegradationCode
-from twofold.vectors import as_vector
+from twofold.embedders.remembering import Remembered
+from twofold.errors import EmbeddingError
 
-__all__ = ["degradation_of", "embed_checked", "embed_documents"]
+__all__ = ["Guard"]
 
-_MESSAGE_LIMIT = 300
-"""How much of a foreign error's text is handed on, in characters."""
+_Vector: TypeAlias = npt.NDArray[np.float32]
+_Row: TypeAlias = "_Vector | EmbeddingError"
+
+_THREADS: Final = {"query": 8, "document": 4}
+"""How many calls of each kind may be under way; apart, so that writes in bulk do not keep searches waiting."""
+_MOST_IN_VAIN: Final = 7
+"""A batch, its halves and its quarters: if all of these fail, the embedder is to blame and not one text."""
 
 
-def embed_checked(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind) -> npt.NDArray[np.float32]:
-    """Embed ``texts``, all or none.
+class Guard:
+    """Asks an embedder on behalf of a store. May be used from any number of threads.
 
-    Returns:
-        Shape (texts, dimension), finite, no row all zero. For no texts the embedder is not called; the shape is
-        then (0, its dimension or 0).
-
-    Raises:
-        EmbedderUnreachableError: it raised; the original is the cause.
-        EmbedderTimeoutError: it raised a time-out.
-        EmbedderOutputError: it gave something else than one usable vector a text.
-        ConfigurationError: it cannot be used like this at all, whatever is asked.
+    Every error that it raises is an :class:`~twofold.errors.EmbeddingError`, or the caller's own doing
+    (:class:`~twofold.errors.ConfigurationError`, an interrupt, a cancellation), which does not count as a failure.
     """
-    if not texts:
-        return np.empty((0, embedder.dimension or 0), dtype=np.float32)
-    rows: list[npt.NDArray[np.float32]] = []
-    for row in _embedded(embedder, texts, kind):
-        if isinstance(row, EmbeddingError):
-            raise row
-        rows.append(row)
-    return np.stack(rows)
 
+    def __init__(
+        self,
+        embedder: Embedder,
+        settings: EmbeddingSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Ask nothing yet.
 
-def embed_documents(embedder: Embedder, texts: Sequence[str]) -> list[npt.NDArray[np.float32] | EmbeddingError]:
-    """Embed ``texts`` as documents; what is wrong with one leaves the others be.
+        Args:
+            embedder: what makes the vectors.
+            settings: deadlines, pauses, sizes.
+            clock: gives seconds that only grow; what pauses are measured by.
+        """
+        self.embedder: Final = embedder
+        self._settings = settings
+        self._clock = clock
+        self._breaker = Breaker(name_of(embedder), settings, clock)
+        self._remembered = Remembered(settings.query_cache_size)
+        self._threads = {kind: Threads(most, name_of(embedder), self._breaker) for kind, most in _THREADS.items()}
 
-    Returns:
-        For each text its vector, shape (dimension,), or the error that it has none for. If the embedder raised or
-        gave another number of vectors than texts, nothing tells whose each is: every text gets that error.
+    def __repr__(self) -> str:
+        return f"Guard({self.embedder!r})"
 
-    Raises:
-        ConfigurationError: it cannot be used like this at all, whatever is asked.
-    """
-    if not texts:
-        return []
-    try:
-        return _embedded(embedder, texts, "document")
-    except EmbeddingError as error:
-        return [error for _ in texts]
+    @property
+    def fingerprint(self) -> str:
+        """The embedder's."""
+        return self.embedder.fingerprint
 
+    @property
+    def dimension(self) -> int | None:
+        """The embedder's."""
+        return self.embedder.dimension
 
-def degradation_of(error: EmbeddingError) -> Degradation:
-    """What an answer says that lacks vectors because of ``error``."""
-    if isinstance(error, EmbedderTimeoutError):
-        code = DegradationCode.EMBEDDER_TIMEOUT
-    elif isinstance(error, EmbedderOutputError):
-        code = DegradationCode.EMBEDDER_BAD_OUTPUT
-    else:
-        code = DegradationCode.EMBEDDER_UNREACHABLE
-    return Degradation(code, str(error))
+    @property
+    def embeds(self) -> bool:
+        """Whether there is anything to ask; the caller brings the vectors of :class:`GivenVectors`."""
+        return not isinstance(self.embedder, GivenVectors)
 
+    @property
+    def state(self) -> EmbedderState:
+        """How the embedder does."""
+        return self._breaker.state
 
-def _embedded(
-    embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind
-) -> list[npt.NDArray[np.float32] | EmbeddingError]:
-    """A vector or an error for each text; raises what concerns them all."""
-    answer, dimension = _asked(embedder, texts, kind)
-    name = _name(embedder)
-    if len(answer) != len(texts):
-        raise EmbedderOutputError(
-            f"{name} gave {len(answer)} vectors for {len(texts)} texts, so none can be told whose it is; "
-            "it must give one vector a text, in order"
-        )
-    rows: list[npt.NDArray[np.float32] | EmbeddingError] = []
-    for place, row in enumerate(answer, start=1):
+    def when_recovered(self, callback: Callable[[], None] | None) -> None:
+        """Have ``callback`` called once after each outage, instead of what was given before; None: nothing.
+
+        It is called by the thread whose call succeeded, which waits for it: it must return soon, and not raise.
+        """
+        self._breaker.on_recovery = callback
+
+    def query(self, text: str) -> _Vector:
+        """The vector of ``text`` as a query, shape (dimension,), finite, not all zero; not to be written to.
+
+        Waits ``query_deadline`` at most, or ``warm_up`` before the first success; not at all for a query that is
+        remembered, or while the embedder is left alone.
+
+        Raises:
+            EmbeddingError: there is none.
+        """
+        return self._queries([text])[0]
+
+    def queries(self, texts: Sequence[str]) -> _Vector:
+        """The vectors of ``texts`` as queries, all or none, shape (texts, dimension). See :meth:`query`; the deadline
+        is that of each batch.
+
+        Raises:
+            EmbeddingError: one of them has none.
+        """
+        if not texts:
+            return np.empty((0, self.dimension or 0), dtype=np.float32)
+        return np.stack(self._queries(texts))
+
+    def documents(self, texts: Sequence[str]) -> list[_Row]:
+        """For each of ``texts`` its vector as a document, shape (dimension,), or the error that it has none for.
+
+        Waits ``document_deadline`` at most for each batch, smaller batches made of it included; after a batch that
+        failed for no fault of its texts, the rest is not asked for.
+        """
+        rows: list[_Row] = []
+        for batch in self._batches(texts):
+            try:
+                rows += self._asked(batch, "document")
+            except EmbeddingError as error:
+                if error.text_at_fault is False:
+                    rows += [error] * (len(texts) - len(rows))
+                    break
+                rows += [error] * len(batch)
+        if self.dimension is not None:
+            return rows
         try:
-            rows.append(as_vector(row, dimension, "its vector"))
-        except InvalidVectorError as error:
-            message = f"{name} gave nothing usable for text {place} of {len(texts)}: {error}"
-            rows.append(EmbedderOutputError(message))
-    return rows if dimension is not None else _of_one_length(rows, name)
+            return of_one_length(rows, name_of(self.embedder))
+        except EmbeddingError as error:
+            return [error] * len(texts)
 
+    def _queries(self, texts: Sequence[str]) -> list[_Vector]:
+        fingerprint = self.fingerprint
+        found = {text: self._remembered.get((fingerprint, text)) for text in texts}
+        for batch in self._batches([text for text, vector in found.items() if vector is None]):
+            for text, row in zip(batch, self._asked(batch, "query"), strict=True):
+                if isinstance(row, EmbeddingError):
+                    raise row
+                kept = row.copy()  # of its own: the embedder may go on to use what it gave
+                kept.flags.writeable = False
+                self._remembered.put((fingerprint, text), kept)
+                found[text] = kept
+        return [vector for text in texts if (vector := found[text]) is not None]
 
-def _asked(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind) -> tuple[list[object], int | None]:
-    """What the embedder gives, unchecked, and the dimension that it states once it has answered."""
-    try:
-        answer = embedder.embed([_encodable(text) for text in texts], kind)
-        rows = _listed(answer)
-        dimension = embedder.dimension
-    except (ConfigurationError, EmbeddingError):
-        raise  # says already what it is
-    except Exception as error:  # noqa: BLE001 - a foreign library may raise anything, and keywords must go on
-        _raise_named(error, _name(embedder))
-    if rows is None:
-        raise EmbedderOutputError(
-            f"{_name(embedder)} gave a {type(answer).__name__}; it must give one vector a text, in order"
-        )
-    return rows, dimension
+    def _batches(self, texts: Sequence[str]) -> Iterator[Sequence[str]]:
+        size = getattr(self.embedder, "batch_size", None)
+        if not isinstance(size, int) or size < 1:
+            size = max(1, len(texts)) if self._in_process else self._settings.batch_size
+        return (texts[start : start + size] for start in range(0, len(texts), size))
 
+    @property
+    def _in_process(self) -> bool:
+        return getattr(self.embedder, "in_process", False) is True
 
-def _encodable(text: str) -> str:
-    """``text`` with lone surrogates, which no tokenizer and no request can encode, as U+FFFD."""
-    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    def _asked(self, texts: Sequence[str], kind: EmbeddingKind) -> list[_Row]:
+        """A row for each text of one batch, if the breaker lets it be asked for.
 
-
-def _listed(answer: object) -> list[object] | None:
-    """The elements of ``answer``; None if it has none to go through."""
-    try:
-        elements = iter(answer)  # type: ignore[call-overload]
-    except TypeError:
-        return None
-    return list(elements)
-
-
-def _raise_named(error: Exception, name: str) -> NoReturn:
-    said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    said = said if len(said) <= _MESSAGE_LIMIT else f"{said[:_MESSAGE_LIMIT]}…"
-    if _is_timeout(error):
-        raise EmbedderTimeoutError(f"{name} did not answer in time ({said})") from error
-    raise EmbedderUnreachableError(f"{name} failed ({said}); check that it runs and can be reached") from error
-
-
-def _is_timeout(error: Exception) -> bool:
-    """HTTP libraries have time-outs of their own, seldom a TimeoutError, always called one."""
-    return isinstance(error, TimeoutError) or any("timeout" in each.__name__.lower() for each in type(error).__mro__)
-
-
-def _of_one_length(
-    rows: list[npt.NDArray[np.float32] | EmbeddingError], name: str
-) -> list[npt.NDArray[np.float32] | EmbeddingError]:
-    """Of an embedder whose dimension nobody knows yet, the vectors of the length that most of them have."""
-    lengths = Counter(row.size for row in rows if not isinstance(row, EmbeddingError)).most_common(2)
-    if len(lengths) < 2:
+        Raises:
+            EmbeddingError: not one of them has a vector, and it is not known to be the texts' fault.
+        """
+        ticket = self._breaker.admit(kind)
+        try:
+            rows, failure = self._by_halves(texts, kind, self._clock() + self._deadline(kind))
+        except EmbeddingError as error:
+            self._breaker.failed(ticket, kind, error)
+            raise
+        except BaseException:  # the caller's error, an interrupt or a cancellation says nothing of the embedder
+            self._breaker.given_up(ticket, kind)
+            raise
+        errors = [row for row in rows if isinstance(row, EmbeddingError)]
+        if failure is None and len(errors) == len(rows):
+            failure = next((error for error in errors if not error.text_at_fault), None)
+        if failure is None:
+            self._breaker.succeeded(ticket, kind)
+        else:
+            self._breaker.failed(ticket, kind, failure)
         return rows
-    (common, count), (other, others) = lengths
-    if count == others:
-        raise EmbedderOutputError(
-            f"{name} gave vectors of {common} and of {other} numbers; state its dimension to say which is right"
-        )
-    return [
-        row
-        if isinstance(row, EmbeddingError) or row.size == common
-        else EmbedderOutputError(f"{name} gave a vector of {row.size} numbers beside others of {common}")
-        for row in rows
-    ]
+
+    def _deadline(self, kind: EmbeddingKind) -> float:
+        if kind == "document":
+            return self._settings.document_deadline
+        wait = self._settings.query_deadline
+        return wait if self._breaker.ever_succeeded else max(wait, self._settings.warm_up)
+
+    def _by_halves(
+        self, texts: Sequence[str], kind: EmbeddingKind, ends: float
+    ) -> tuple[list[_Row], EmbeddingError | None]:
+        """A row for each text: if a batch fails and one text may be why, its halves are asked for, then theirs.
+
+        Wide before deep, so that an embedder that refuses everything is found out after few calls.
+
+        Returns:
+            The rows, and the failure of the embedder itself that ended this early, if one did.
+
+        Raises:
+            EmbeddingError: nothing succeeded, and the embedder is to blame.
+        """
+        rows: dict[int, _Row] = {}
+        parts = deque([(0, len(texts))])
+        in_vain, failure = 0, None
+        while parts:
+            start, stop = parts.popleft()
+            try:
+                answer: list[_Row] = self._call(texts[start:stop], kind, ends)
+            except EmbeddingError as error:
+                in_vain += error.text_at_fault is None
+                if error.text_at_fault is False or (in_vain >= _MOST_IN_VAIN and not _any_vector(rows)):
+                    if not _any_vector(rows):
+                        raise
+                    failure = error
+                    break
+                if stop - start > 1:
+                    middle = (start + stop) // 2
+                    parts += [(start, middle), (middle, stop)]
+                    continue
+                answer = [error]
+            rows.update(zip(range(start, stop), answer, strict=True))
+        return [rows[place] if failure is None else rows.get(place, failure) for place in range(len(texts))], failure
+
+    def _call(self, texts: Sequence[str], kind: EmbeddingKind, ends: float) -> list[_Row]:
+        """One call of the embedder."""
+        if self._in_process:
+            return checked_rows(self.embedder, texts, kind)
+        return self._threads[kind].call(lambda: checked_rows(self.embedder, texts, kind), ends - self._clock())
 
 
-def _name(embedder: Embedder) -> str:
-    return f"the embedder {embedder.fingerprint!r}"
+def _any_vector(rows: dict[int, _Row]) -> bool:
+    return any(not isinstance(row, EmbeddingError) for row in rows.values())

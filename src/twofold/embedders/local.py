@@ -48,6 +48,11 @@ class LocalEmbedder:
         return f"wordllama:{_MODEL}:{_DIMENSION}"
 
     @property
+    def in_process(self) -> bool:
+        """True: it computes on the caller's thread."""
+        return True
+
+    @property
     def dimension(self) -> int:
         """256, known without loading the model."""
         return _DIMENSION

@@ -19,7 +19,16 @@ Embeddings: TypeAlias = "Sequence[Sequence[float]] | npt.NDArray[np.floating[Any
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors. What it gives is checked before it is used, so it need not check itself."""
+    """Turns texts into vectors. What it gives is checked before it is used, so it need not check itself.
+
+    A store asks it in a thread of its own and goes on without it at a deadline. Two more attributes it may have,
+    and need not:
+
+    * ``in_process: bool``, True if it only computes, here, and so cannot hang: it is then asked on the caller's
+      thread, which saves starting one, and without a deadline. Default: False.
+    * ``batch_size: int``, how many texts it is given at a time. Default: ``EmbeddingSettings.batch_size``, or all
+      of them if it is in-process.
+    """
 
     @property
     def fingerprint(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from twofold.embedders.local import LocalEmbedder
+from twofold.embedders.ollama import OllamaEmbedder
 from twofold.embedders.protocol import Embedder
 from twofold.errors import ConfigurationError
 
@@ -15,7 +16,8 @@ def resolve_embedder(value: Embedder | str | None) -> Embedder | None:
     """The embedder that ``value`` stands for.
 
     Args:
-        value: an embedder, ``"local"`` for :class:`~twofold.embedders.LocalEmbedder`, or None for keywords only.
+        value: an embedder, ``"local"`` for :class:`~twofold.embedders.LocalEmbedder`, ``"ollama"`` or
+            ``"ollama:<model>"`` for :class:`~twofold.embedders.OllamaEmbedder`, or None for keywords only.
 
     Raises:
         ConfigurationError: it is none of these; the message says what to pass instead.
@@ -25,9 +27,12 @@ def resolve_embedder(value: Embedder | str | None) -> Embedder | None:
     if isinstance(value, str):
         if value == "local":
             return LocalEmbedder()
+        provider, colon, model = value.partition(":")
+        if provider == "ollama":
+            return OllamaEmbedder(model) if colon else OllamaEmbedder()
         raise ConfigurationError(
-            f"there is no embedder called {value!r}; pass 'local', an embedder object (CallableEmbedder, "
-            "GivenVectors or one of your own), or None for keywords only"
+            f"there is no embedder called {value!r}; pass 'local', 'ollama', 'ollama:<model>', an embedder object "
+            "(CallableEmbedder, GivenVectors or one of your own), or None for keywords only"
         )
     if isinstance(value, type):
         raise ConfigurationError(f"{value.__name__} is a class; pass an instance, e.g. {value.__name__}(...)")

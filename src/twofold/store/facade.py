@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from twofold.backends.protocol import CheckReport, Order, Reader, StoreInfo, Writer
-from twofold.errors import AccessError, ConfigurationError
-from twofold.ingest import draft, embed, write
+from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Writer
+from twofold.embedders import EmbedderState
+from twofold.errors import AccessError, ConfigurationError, StoreError
+from twofold.ingest import embed
 from twofold.search import PreparedSearch, answer, prepare
 from twofold.store.asynchronous import in_thread
+from twofold.store.linking import Linking
 from twofold.store.marks import Marks
 from twofold.store.operations import Add, Delete, Get, ListRecords, Operation, Search
 from twofold.store.reading import Reading
 from twofold.store.writing import Writing
 from twofold.types import Access, Mode
+from twofold.types.arguments import checked_items
 
 __all__ = ["HybridStore", "Info"]
 
@@ -31,6 +35,8 @@ class Info:
     """How it answers by default: keyword only where there is no embedder."""
     embedder: str | None
     """The fingerprint of the embedder in use."""
+    embedder_state: EmbedderState | None
+    """How the embedder does; None where there is none, or the caller brings the vectors."""
     records: int
     """How many records the caller may see, archived ones not counted."""
     pending: int
@@ -39,7 +45,7 @@ class Info:
     """What the file says."""
 
 
-class HybridStore(Reading, Writing):
+class HybridStore(Reading, Writing, Linking):
     """Records in one file, found by keyword and by meaning. Made by :func:`twofold.open`.
 
     May be used from any number of threads, and closed by one while others use it: those get a
@@ -52,7 +58,9 @@ class HybridStore(Reading, Writing):
 
         Closing a view closes nothing.
         """
-        return _View(self._parts, self._access(access) if self._bound is not None else access)
+        if not isinstance(access, Access):
+            raise ConfigurationError(f"access is an Access, not {type(access).__name__}: write Access(user=...)")
+        return _View(self._parts, self._access(access))
 
     @property
     def marks(self) -> Marks:
@@ -75,19 +83,19 @@ class HybridStore(Reading, Writing):
             What the operations raise; nothing was changed then.
         """
         asker = self._access(access)
-        asked = list(operations)
+        asked = checked_items(operations, "operations", "[Add(NewRecord(text='x')), Delete('a')]")
         for operation in asked:
             if not isinstance(operation, Operation):
                 raise ConfigurationError(
                     f"an operation is a Get, Search, ListRecords, Add or Delete, not {operation!r}"
                 )
-        adds = [draft(each.record, asker, self._ingest) for each in asked if isinstance(each, Add)]
+        adds = [self._draft(index, each.record, asker) for index, each in enumerate(asked) if isinstance(each, Add)]
         searches = {index: self._prepared(each, asker) for index, each in enumerate(asked) if isinstance(each, Search)}
         made = embed(adds, self._ingest)
         if not any(isinstance(each, Add | Delete) for each in asked):
             with self._backend.read() as reader:
                 return [self._read_one(reader, index, each, searches, asker) for index, each in enumerate(asked)]
-        with self._backend.write() as writer:
+        with self._write() as writer:
             results = [
                 None if isinstance(each, Add | Delete) else self._read_one(writer, index, each, searches, asker)
                 for index, each in enumerate(asked)
@@ -97,7 +105,7 @@ class HybridStore(Reading, Writing):
                 if isinstance(each, Add):
                     change, vectors = next(waiting)
                     one = type(made)(made.fingerprint, made.dimension, (vectors,), made.degradations)
-                    results[index] = write(writer, [change], one, "add", self._now())[0]
+                    results[index] = self._stored(writer, [change], one, "add")[0]
                 elif isinstance(each, Delete):
                     results[index] = self._delete_one(writer, each, asker)
             return results
@@ -106,18 +114,20 @@ class HybridStore(Reading, Writing):
 
     def info(self, *, access: Access | None = None) -> Info:
         """What the store is, and how much of it the caller may see."""
-        visible = self._visible(self._access(access))
-        embedder = self._parts.embedder
+        asker = self._access(access)
+        visible = self._visible(asker)
+        guard = self._parts.guard
         with self._backend.read() as reader:
-            waits = embedder is not None or reader.fingerprint is not None
+            waits = guard is not None or reader.fingerprint is not None
             records, pending = reader.count(visible), reader.pending(visible) if waits else 0
         return Info(
             path=self._parts.path,
-            mode=Mode.KEYWORD if embedder is None else Mode.HYBRID,
-            embedder=None if embedder is None else embedder.fingerprint,
+            mode=Mode.KEYWORD if guard is None else Mode.HYBRID,
+            embedder=None if guard is None else guard.fingerprint,
+            embedder_state=guard.state if guard is not None and guard.embeds else None,
             records=records,
             pending=pending,
-            backend=self._backend.info(),
+            backend=_shown_to(asker, self._backend.info()),
         )
 
     ainfo = in_thread(info)
@@ -140,8 +150,15 @@ class HybridStore(Reading, Writing):
     areindex = in_thread(reindex)
 
     def close(self) -> None:
-        """Wait for what is in flight, then close the file. Calling it again does nothing."""
-        self._backend.close()
+        """Write what was touched, wait for what is in flight, then close the file. Calling it again does nothing.
+
+        Raises:
+            StoreError: another process held the write lock, so that touches are lost; the file is closed all the same.
+        """
+        try:
+            self._parts.touches.close()
+        finally:
+            self._backend.close()
 
     aclose = in_thread(close)
 
@@ -151,7 +168,8 @@ class HybridStore(Reading, Writing):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        with nullcontext() if error is None else suppress(StoreError):  # the block's own error is never masked
+            self.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,7 +177,8 @@ class HybridStore(Reading, Writing):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.aclose()
+        with nullcontext() if error is None else suppress(StoreError):
+            await self.aclose()
 
     def __repr__(self) -> str:
         bound = "" if self._bound is None else f", access={self._bound!r}"
@@ -170,11 +189,10 @@ class HybridStore(Reading, Writing):
             raise AccessError(f"{what} looks at the whole file: call it on the store, or a view of Access.everything()")
 
     def _prepared(self, search: Search, access: Access) -> PreparedSearch:
-        where = None if search.where is None else search.where
         request = self._search_request(
-            search.text, access, search.k, search.offset, where, search.mode, search.params, search.vector
+            search.text, access, search.k, search.offset, search.where, search.mode, search.params, search.vector
         )
-        return prepare(request, self._backend, self._parts.embedder)
+        return prepare(request, self._backend, self._parts.guard)
 
     def _read_one(
         self, reader: Reader, index: int, each: Operation, searches: dict[int, PreparedSearch], access: Access
@@ -186,17 +204,20 @@ class HybridStore(Reading, Writing):
             record = None if key is None else reader.records((key,)).get(key)
             return record if record is not None and self._living(record, include_archived=False) else None
         if isinstance(each, ListRecords):
-            names = (each.order,) if isinstance(each.order, str) else tuple(each.order)
-            orders = [Order(name.removeprefix("-"), name.startswith("-")) for name in names]
-            keys = reader.scan(self._visible(access, each.where), orders, each.limit, each.offset)
-            records = reader.records(keys)
-            return [records[key] for key in keys]
+            return self._listed(reader, self._visible(access, each.where), each.order, each.limit, each.offset)
         raise ConfigurationError(f"{each!r} is no read")
 
     def _delete_one(self, writer: Writer, each: Delete, access: Access) -> bool:
         keys = self._located(writer, [each.id], access, each.namespace, each.owner, to_write=True)
         writer.delete(list(keys.values()))
         return bool(keys)
+
+
+def _shown_to(access: Access, info: StoreInfo) -> StoreInfo:
+    """``info`` without the file's size where users or rooms ask: it grows with what others write."""
+    if access.is_everything or not (access.user or access.rooms):
+        return info
+    return replace(info, details={name: value for name, value in info.details.items() if name != "file_bytes"})
 
 
 class _View(HybridStore):

@@ -6,10 +6,11 @@ import os
 
 from twofold.backends.sqlite import SqliteBackend
 from twofold.config import StoreSettings
-from twofold.embedders import Embedder, resolve_embedder
+from twofold.embedders import Embedder, Guard, resolve_embedder
 from twofold.errors import ConfigurationError
 from twofold.store.facade import HybridStore
 from twofold.store.handle import Parts
+from twofold.store.touching import Touches
 
 __all__ = ["open_store"]
 
@@ -28,7 +29,8 @@ def open_store(
         tenant: whose file in that folder. Nothing is ever shared between two tenants.
         embedder: what turns text into vectors: an object with ``fingerprint``, ``dimension`` and ``embed``, a
             ``CallableEmbedder(function, name=...)``, ``GivenVectors(name, dimension)`` where you bring the vectors,
-            or ``"local"``, the model that the extra of this name installs. Default: none, keywords answer alone.
+            ``"local"``, the model that the extra of this name installs, or ``"ollama"`` or ``"ollama:<model>"``, a
+            model of an Ollama server on this machine (extra ``ollama``). Default: none, keywords answer alone.
         settings: everything else. Default: ``StoreSettings()``.
 
     Raises:
@@ -38,7 +40,10 @@ def open_store(
     """
     if settings is not None and not isinstance(settings, StoreSettings):
         raise ConfigurationError(f"settings is a StoreSettings, not {type(settings).__name__}")
+    if not isinstance(path, (str, os.PathLike)):
+        raise ConfigurationError(f"path is the name of a file, or ':memory:', not {path!r}")
     settings = StoreSettings() if settings is None else settings
     resolved = resolve_embedder(embedder)
     backend = SqliteBackend.open(path, tenant=tenant, settings=settings)
-    return HybridStore(Parts(backend, resolved, settings, os.fspath(path)))
+    guard = None if resolved is None else Guard(resolved, settings.embedding)
+    return HybridStore(Parts(backend, guard, settings, os.fspath(path), Touches(backend, settings)))

@@ -67,7 +67,8 @@ class FakeEmbedder:
         total = np.zeros(self._dimension)
         for word in words:
             total += self._direction(word)
-        for gram in sorted({f"#{word}#"[i : i + 3] for word in words for i in range(len(word))}):
+        framed = [f"#{word}#" for word in words]
+        for gram in sorted({word[i : i + 3] for word in framed for i in range(len(word) - 2)}):
             total += _GRAM_WEIGHT * self._direction(f"#{gram}")
         length = np.linalg.norm(total)
         # Without words, or in one dimension, where directions may cancel out.

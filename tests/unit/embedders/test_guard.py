@@ -1,15 +1,20 @@
-"""Whatever an embedder does comes out as checked vectors or a named error."""
+"""What stands between a store and its embedder: batches, their halves, the cache, deadlines in real threads."""
 
 from __future__ import annotations
 
 import asyncio
+import math
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from twofold.embedders import CallableEmbedder, Embedder, degradation_of, embed_checked, embed_documents
+from twofold.cancellation import Cancellation, current_cancellation
+from twofold.embedders import BreakerState, CallableEmbedder, GivenVectors, Guard, calling_loop
 from twofold.errors import (
     ConfigurationError,
     EmbedderOutputError,
@@ -17,210 +22,376 @@ from twofold.errors import (
     EmbedderUnreachableError,
     EmbeddingError,
 )
-from twofold.testing import FailingEmbedder, FakeEmbedder, FlakyEmbedder
-from twofold.types import DegradationCode
+from twofold.testing import FakeEmbedder
+
+GuardOf = Callable[..., Guard]
+PATIENT = 30.0
+"""Seconds that no test waits for unless it fails."""
+SHORT = {"query_deadline": 0.02, "warm_up": 0.0, "document_deadline": 0.02}
 
 
-class Answering:
-    """Gives whatever ``answer`` says."""
+def refusing(bad: set[str], error: Callable[[], Exception]) -> Callable[[Sequence[str]], Any]:
+    def answer(texts: Sequence[str]) -> Any:
+        if bad & set(texts):
+            raise error()
+        return [[1.0, float(len(text))] for text in texts]
 
-    fingerprint = "answering"
-
-    def __init__(self, answer: Callable[[Sequence[str]], Any], dimension: int | None = 2) -> None:
-        self.answer = answer
-        self.dimension = dimension
-
-    def embed(self, texts: Sequence[str], kind: str) -> Any:
-        return self.answer(texts)
+    return answer
 
 
-def always(answer: Any, dimension: int | None = 2) -> Embedder:
-    return Answering(lambda texts: answer, dimension)
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    pytest.fail("it did not come true in 30 s")
 
 
-class ReadTimeout(Exception):  # noqa: N818 - called as they call it
-    """As HTTP libraries have it: no TimeoutError."""
+# Queries
+
+
+def test_a_query_is_one_vector(guard_of: GuardOf) -> None:
+    guard, fake = guard_of(FakeEmbedder(8)), FakeEmbedder(8)
+    np.testing.assert_array_equal(guard.query("tea"), fake.embed(["tea"], "query")[0])
+    np.testing.assert_array_equal(guard.queries(["tea", "cup", "tea"]), fake.embed(["tea", "cup", "tea"], "query"))
+    assert guard.queries([]).shape == (0, 8)
+    assert (guard.fingerprint, guard.dimension, guard.embeds) == ("fake:64".replace("64", "8"), 8, True)
+
+
+def test_queries_are_remembered_the_last_ones_only(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, query_cache_size=2)
+    for text in ("a", "b", "a", "c", "a", "b"):  # b is asked again: c had pushed it out
+        guard.query(text)
+    assert scripted.calls == [["a"], ["b"], ["c"], ["b"]]
+    guard.queries(["b", "d", "a", "d"])
+    assert scripted.calls[4:] == [["d"]]
+    assert guard.documents(["b"])[0] is not None
+    assert scripted.calls[5:] == [["b"]], "a document is another thing than a query"
+
+
+def test_what_is_remembered_is_nobody_elses(guard_of: GuardOf) -> None:
+    shared = np.ones((1, 2), dtype=np.float32)
+    guard = guard_of(CallableEmbedder(lambda texts: shared, "shared"), query_cache_size=2)
+    first = guard.query("a")
+    shared[:] = 7
+    assert guard.query("a").tolist() == [1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 3
+
+
+def test_failures_are_not_remembered(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, query_cache_size=2)
+    scripted.error = ConnectionError("no")
+    with pytest.raises(EmbedderUnreachableError):
+        guard.query("a")
+    scripted.error = None
+    assert guard.query("a").tolist() == [1, 1]
+
+
+def test_given_vectors_are_never_asked_for(guard_of: GuardOf) -> None:
+    guard = guard_of(GivenVectors("m", 2))
+    assert not guard.embeds
+    with pytest.raises(ConfigurationError, match="takes its vectors from the caller"):
+        guard.query("a")
+
+
+# Documents, in batches and their halves
+
+
+def test_documents_go_in_batches(scripted: Any, guard_of: GuardOf) -> None:
+    assert len(guard_of(scripted, batch_size=2).documents(list("abcde"))) == 5
+    assert scripted.calls == [["a", "b"], ["c", "d"], ["e"]]
+    scripted.batch_size = 4
+    guard_of(scripted, batch_size=2).documents(list("abcde"))
+    assert scripted.calls[3:] == [["a", "b", "c", "d"], ["e"]], "the embedder's own word counts more"
+    assert guard_of(scripted).documents([]) == []
+
+
+@pytest.mark.parametrize("bad", [{"a"}, {"h"}, {"c", "f"}, set("abg")])
+def test_one_bad_text_leaves_the_others_their_vectors(scripted: Any, guard_of: GuardOf, bad: set[str]) -> None:
+    scripted.answer = refusing(bad, lambda: RuntimeError("cannot read it"))
+    guard = guard_of(scripted)
+    rows = guard.documents(list("abcdefgh"))
+    assert {text for text, row in zip("abcdefgh", rows, strict=True) if isinstance(row, EmbeddingError)} == bad
+    # Each bad text fails alone, and in every batch on the way there: 8, 4, 2, 1.
+    assert len(scripted.calls) <= 1 + 2 * len(bad) * math.log2(8)
+    assert guard.state.failures == 0, "a batch with a vector in it is no failure of the embedder"
+
+
+def test_a_short_answer_is_asked_for_again_in_halves_never_attached_by_position(scripted: Any, guard_of: Any) -> None:
+    def answer(texts: Sequence[str]) -> Any:  # leaves out what it does not like
+        return [[float(ord(text)), 1.0] for text in texts if text != "b"]
+
+    scripted.answer = answer
+    rows = guard_of(scripted).documents(list("abc"))
+    assert [row.tolist() if isinstance(row, np.ndarray) else type(row) for row in rows] == [
+        [ord("a"), 1],
+        EmbedderOutputError,
+        [ord("c"), 1],
+    ]
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("error", "calls"),
     [
-        [[1, 2], [3, 4]],
-        ((1.0, 2.0), (3.0, 4.0)),
-        np.array([[1.0, 2.0], [3.0, 4.0]]),
-        [np.array([1.0, 2.0]), [3, 4]],
+        (ConnectionRefusedError("no"), 1),
+        (TimeoutError(), 1),
+        (EmbedderUnreachableError("down", text_at_fault=False), 1),
+        (RuntimeError("all of them"), 7),  # the batch, its halves, its quarters
     ],
 )
-@pytest.mark.parametrize("dimension", [2, None])
-def test_usable_vectors_come_out_as_float32(answer: Any, dimension: int | None) -> None:
-    vectors = embed_checked(always(answer, dimension), ["a", "b"], "query")
-    assert vectors.dtype == np.float32
-    assert vectors.tolist() == [[1, 2], [3, 4]]
+def test_an_embedder_that_is_down_is_not_asked_for_every_text(
+    scripted: Any, guard_of: GuardOf, error: Exception, calls: int
+) -> None:
+    scripted.error = error
+    rows = guard_of(scripted).documents([str(number) for number in range(32)])
+    assert all(isinstance(row, EmbeddingError) for row in rows)
+    assert len(rows) == 32
+    assert len(scripted.calls) == calls
 
 
-def test_an_iterator_of_vectors_is_taken() -> None:
-    embedder = Answering(lambda texts: ([float(len(text)), 1.0] for text in texts))
-    assert embed_checked(embedder, ["a", "bb"], "query").tolist() == [[1, 1], [2, 1]]
+def test_after_a_batch_that_found_it_down_the_rest_is_not_asked_for(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, batch_size=2)
+
+    def answer(texts: Sequence[str]) -> Any:
+        if "c" in texts:
+            raise ConnectionError("gone")
+        return [[1.0, 2.0] for _ in texts]
+
+    scripted.answer = answer
+    rows = guard.documents(list("abcdefgh"))
+    assert [isinstance(row, EmbeddingError) for row in rows] == [False] * 2 + [True] * 6
+    assert scripted.calls == [["a", "b"], ["c", "d"]]
 
 
-def test_no_texts_no_call() -> None:
-    embedder = FlakyEmbedder(FakeEmbedder(8), down=True)
-    assert embed_checked(embedder, [], "query").shape == (0, 8)
-    assert embed_documents(embedder, []) == []
-    assert embed_checked(always([], None), [], "query").shape == (0, 0)
-    assert embedder.calls == 0
+def test_an_embedder_that_goes_away_between_halves_keeps_what_it_gave(scripted: Any, guard_of: GuardOf) -> None:
+    def answer(texts: Sequence[str]) -> Any:
+        if len(texts) > 2:
+            raise RuntimeError("too many")
+        if "c" in texts:
+            raise ConnectionError("gone")
+        return [[1.0, 2.0] for _ in texts]
+
+    scripted.answer = answer
+    guard = guard_of(scripted)
+    rows = guard.documents(list("abcd"))
+    assert [isinstance(row, EmbedderUnreachableError) for row in rows] == [False, False, True, True]
+    assert guard.state.failures == 1
 
 
-def test_the_kind_and_a_list_are_handed_on() -> None:
-    seen: list[Any] = []
+def test_one_length_across_batches(guard_of: GuardOf) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        return [[1.0] * (3 if "e" in texts else 2) for _ in texts]
 
-    class Recording(FakeEmbedder):
+    rows = guard_of(CallableEmbedder(embed, "m"), batch_size=2).documents(list("abcdef"))
+    assert [isinstance(row, EmbedderOutputError) for row in rows] == [False] * 4 + [True] * 2
+    rows = guard_of(CallableEmbedder(embed, "m"), batch_size=2).documents(list("abef"))
+    assert all(isinstance(row, EmbedderOutputError) for row in rows), "two of each: no length is guessed"
+
+
+def test_a_text_the_model_knows_no_word_of_is_no_failure(scripted: Any, guard_of: GuardOf) -> None:
+    scripted.answer = lambda texts: [[0.0, 0.0] for _ in texts]
+    guard = guard_of(scripted, failures_to_open=1)
+    for _ in range(3):
+        assert isinstance(guard.documents(["?"])[0], EmbedderOutputError)
+        with pytest.raises(EmbedderOutputError):
+            guard.query("?")
+    assert guard.state.breaker is BreakerState.CLOSED
+
+
+# Deadlines
+
+
+def test_a_query_that_hangs_is_left_behind(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, **SHORT)
+    scripted.gate.clear()
+    with pytest.raises(EmbedderTimeoutError, match=r"'scripted' gave no answer within 0\.02 s"):
+        guard.query("a")
+    with pytest.raises(EmbedderUnreachableError, match=r"was not asked: it failed 0\.0 s ago .*; next try in 1\.0 s"):
+        guard.query("b")
+    assert scripted.calls == [["a"]]
+
+
+def test_a_write_that_hangs_has_its_records_wait(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, batch_size=2, **SHORT)
+    scripted.gate.clear()
+    rows = guard.documents(list("abcdef"))
+    assert [type(row) for row in rows] == [EmbedderTimeoutError] * 6
+    assert scripted.calls == [["a", "b"]]
+
+
+def test_halves_share_the_deadline_of_their_batch(scripted: Any, seconds: Any, guard_of: GuardOf) -> None:
+    def answer(texts: Sequence[str]) -> Any:
+        seconds.now += 4
+        if "d" in texts:
+            raise RuntimeError("d")
+        return [[1.0, 2.0] for _ in texts]
+
+    scripted.answer = answer
+    guard = guard_of(scripted, document_deadline=10.0)
+    rows = guard.documents(list("abcd"))  # abcd, ab, cd take 12 s; then there is no time left for c and d
+    assert [isinstance(row, EmbedderTimeoutError) for row in rows] == [False, False, True, True]
+    assert scripted.calls == [list("abcd"), list("ab"), list("cd")]
+
+
+def test_the_first_query_may_wait_for_a_model_to_be_loaded(scripted: Any, guard_of: GuardOf) -> None:
+    """QuixiAI/Hexis#25"""
+    guard = guard_of(scripted, query_deadline=0.02, warm_up=PATIENT)
+    scripted.gate.clear()
+    waiting: list[Any] = []
+    thread = threading.Thread(target=lambda: waiting.append(guard.query("a")))
+    thread.start()
+    assert scripted.entered.acquire(timeout=PATIENT)
+    thread.join(0.1)
+    assert thread.is_alive(), "0.02 s have passed, and it waits"
+    scripted.gate.set()
+    thread.join(PATIENT)
+    assert waiting[0].tolist() == [1, 1]
+    scripted.gate.clear()
+    with pytest.raises(EmbedderTimeoutError, match=r"within 0\.02 s"):
+        guard.query("b")
+
+
+def test_a_late_answer_has_it_asked_again_at_once_but_once_only(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, **SHORT)
+    for expected in (0.0, 2.0):  # of one that is always late: after the first attempt in vain the pause has doubled
+        scripted.gate.clear()
+        with pytest.raises(EmbedderTimeoutError):
+            guard.query("a")
+        scripted.gate.set()
+        if expected == 0.0:
+            wait_until(lambda: guard.state.next_try == 0.0)
+    wait_until(lambda: guard._breaker._hanging == 0)
+    assert guard.state.next_try == 2.0
+
+
+def test_calls_that_never_come_back_are_few(scripted: Any, seconds: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, **SHORT)
+    scripted.gate.clear()
+    for _ in range(5):
+        with pytest.raises(EmbeddingError):
+            guard.query("a")
+        seconds.now += 1000
+    with pytest.raises(EmbedderUnreachableError, match="2 calls to it have not come back yet"):
+        guard.query("a")
+    assert len(scripted.calls) == 2
+    scripted.gate.set()
+    wait_until(lambda: guard._breaker._hanging == 0)
+    assert guard.query("a").tolist() == [1, 1]
+
+
+def test_no_more_than_so_many_threads(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, query_deadline=0.3, warm_up=0.0)
+    scripted.gate.clear()
+    errors: list[EmbeddingError] = []
+
+    def ask(text: str) -> None:
+        try:
+            guard.query(text)
+        except EmbeddingError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=ask, args=(str(number),)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENT)
+    assert len(errors) == 20
+    assert len(scripted.calls) == 8
+    assert any("was busy with 8 other calls" in str(error) for error in errors)
+
+
+def test_in_process_embedders_are_asked_on_the_callers_thread(guard_of: GuardOf) -> None:
+    threads: list[threading.Thread] = []
+
+    class Here(FakeEmbedder):
+        in_process = True
+
         def embed(self, texts: Sequence[str], kind: Any) -> Any:
-            seen.append((texts, kind))
+            threads.append(threading.current_thread())
             return super().embed(texts, kind)
 
-    embed_checked(Recording(), ("a",), "query")
-    embed_documents(Recording(), ("b",))
-    assert seen == [(["a"], "query"), (["b"], "document")]
+    class Elsewhere(Here):
+        in_process = False
+
+    guard_of(Here()).query("a")
+    guard_of(Elsewhere()).query("a")
+    assert threads[0] is threading.current_thread()
+    assert (threads[1].name, threads[1].daemon) == ("twofold-embedder", True)
 
 
-@pytest.mark.parametrize("raised", [ConnectionError("no"), RuntimeError("boom"), KeyError(), ValueError("x" * 5000)])
-def test_what_it_raises_is_the_cause(raised: Exception) -> None:
-    with pytest.raises(EmbedderUnreachableError, match=r"'failing' failed .*" + type(raised).__name__) as caught:
-        embed_checked(FailingEmbedder(raised), ["a"], "query")
-    assert caught.value.__cause__ is raised
-    assert len(str(caught.value)) < 500
+def test_a_hang_does_not_hold_up_the_end_of_the_program() -> None:
+    script = """
+import threading, twofold
+from twofold import CallableEmbedder, EmbeddingSettings, StoreSettings
+settings = StoreSettings(embedding=EmbeddingSettings(query_deadline=0.05, warm_up=0, document_deadline=0.05))
+embedder = CallableEmbedder(lambda texts: threading.Event().wait(), "m")
+store = twofold.open(":memory:", embedder=embedder, settings=settings)
+store.add("a kettle")
+print(store.search("kettle").ids != ())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "True"
 
 
-@pytest.mark.parametrize("raised", [TimeoutError(), TimeoutError("slow"), ReadTimeout("slow")])
-def test_time_outs_of_every_library_are_told_apart(raised: Exception) -> None:
-    with pytest.raises(EmbedderTimeoutError, match="did not answer in time") as caught:
-        embed_checked(FailingEmbedder(raised), ["a"], "query")
-    assert caught.value.__cause__ is raised
+# What is not the embedder's fault
 
 
-@pytest.mark.parametrize("raised", [KeyboardInterrupt(), SystemExit(), asyncio.CancelledError()])
-@pytest.mark.parametrize("ask", [lambda e: embed_checked(e, ["a"], "query"), lambda e: embed_documents(e, ["a"])])
-def test_what_stops_the_program_passes(raised: BaseException, ask: Callable[[Embedder], Any]) -> None:
-    with pytest.raises(type(raised)) as caught:
-        ask(FailingEmbedder(raised))
-    assert caught.value is raised
+@pytest.mark.parametrize("error", [ConfigurationError("no"), KeyboardInterrupt(), asyncio.CancelledError()])
+def test_the_callers_own_doing_is_no_failure(scripted: Any, guard_of: GuardOf, error: BaseException) -> None:
+    scripted.error = error
+    guard = guard_of(scripted, failures_to_open=1)
+    for ask in (lambda: guard.query("a"), lambda: guard.documents(["a"])):
+        with pytest.raises(type(error)):
+            ask()
+    assert guard.state.breaker is BreakerState.CLOSED
+    assert guard.state.last_error is None
 
 
-@pytest.mark.parametrize("raised", [ConfigurationError("use asearch"), EmbedderTimeoutError("deadline")])
-def test_errors_of_twofold_pass_as_they_are(raised: Exception) -> None:
-    with pytest.raises(type(raised)) as caught:
-        embed_checked(FailingEmbedder(raised), ["a"], "query")
-    assert caught.value is raised
+def test_cancelling_ends_the_wait(scripted: Any, guard_of: GuardOf) -> None:
+    guard, cancellation = guard_of(scripted, query_deadline=PATIENT), Cancellation()
+    scripted.gate.clear()
+    raised: list[BaseException] = []
+
+    def ask() -> None:
+        current_cancellation.set(cancellation)
+        try:
+            guard.query("a")
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test looks at it
+            raised.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert scripted.entered.acquire(timeout=PATIENT)
+    cancellation.cancel()
+    thread.join(PATIENT / 2)
+    assert [type(error) for error in raised] == [asyncio.CancelledError]
+    assert guard.state.breaker is BreakerState.CLOSED
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (None, "gave a NoneType; it must give one vector a text"),
-        (7, "gave a int"),
-        (np.float64(1.0), "gave a float64"),
-        (np.array(1.0), "gave a ndarray"),
-        ([], "gave 0 vectors for 1 texts"),
-        ([[1, 2], [3, 4]], "gave 2 vectors for 1 texts"),
-        ([1.0, 2.0], "gave 2 vectors for 1 texts"),
-        ([[1, 2, 3]], "text 1 of 1: its vector has 3 numbers, 2 are expected"),
-        ([[]], "its vector is empty"),
-        ([[0, 0]], "all zeros"),
-        ([[float("nan"), 1]], "NaN"),
-        ([[float("inf"), 1]], "infinity"),
-        ([["a", "b"]], "real numbers"),
-        ([None], "real numbers"),
-        (["ab"], "real numbers"),
-        ({"a": [1, 2]}, "real numbers"),
-    ],
-)
-def test_bad_output_is_named(answer: Any, said: str) -> None:
-    with pytest.raises(EmbedderOutputError, match=said):
-        embed_checked(always(answer), ["the secret text"], "query")
-    [error] = embed_documents(always(answer), ["the secret text"])
-    assert isinstance(error, EmbedderOutputError)
-    assert "secret" not in str(error)
+async def test_an_async_embedder_is_cancelled_at_the_deadline(guard_of: GuardOf) -> None:
+    cancelled = asyncio.Event()
+
+    async def embed(texts: list[str]) -> Any:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    guard = guard_of(CallableEmbedder(embed, "m"), **SHORT)
+    token = calling_loop.set(asyncio.get_running_loop())
+    try:
+        with pytest.raises(EmbedderTimeoutError):
+            await asyncio.to_thread(guard.query, "a")
+    finally:
+        calling_loop.reset(token)
+    await asyncio.wait_for(cancelled.wait(), PATIENT)
 
 
-def test_an_answer_that_breaks_off_is_a_failure_of_the_embedder() -> None:
-    def answer(texts: Sequence[str]) -> Any:
-        yield [1.0, 2.0]
-        raise ConnectionResetError("gone")
-
-    with pytest.raises(EmbedderUnreachableError, match="gone"):
-        embed_checked(Answering(answer), ["a", "b"], "query")
-
-
-def test_one_bad_vector_leaves_the_others_be() -> None:
-    answer = [[1, 2], [0, 0], [3, 4], [float("nan"), 1], [1, 2, 3], None]
-    got = embed_documents(always(answer), list("abcdef"))
-    assert [row.tolist() for row in got if isinstance(row, np.ndarray)] == [[1, 2], [3, 4]]
-    assert [isinstance(row, EmbedderOutputError) for row in got] == [False, True, False, True, True, True]
-    assert "text 2 of 6" in str(got[1])
-    with pytest.raises(EmbedderOutputError, match="text 2 of 6"):
-        embed_checked(always(answer), list("abcdef"), "document")
-
-
-@pytest.mark.parametrize("answer", [[[1, 2]], [[1, 2]] * 3, []])
-def test_nothing_is_attached_by_position_if_the_count_differs(answer: Any) -> None:
-    got = embed_documents(always(answer), ["a", "b"])
-    assert [type(row) for row in got] == [EmbedderOutputError, EmbedderOutputError]
-
-
-def test_a_failure_concerns_every_document() -> None:
-    got = embed_documents(FailingEmbedder(TimeoutError()), ["a", "b"])
-    assert [type(row) for row in got] == [EmbedderTimeoutError, EmbedderTimeoutError]
-
-
-def test_with_unknown_dimension_the_odd_length_out_is_bad() -> None:
-    got = embed_documents(always([[1, 2], [1, 2, 3], [3, 4]], None), list("abc"))
-    assert [row.tolist() if isinstance(row, np.ndarray) else type(row) for row in got] == [
-        [1, 2],
-        EmbedderOutputError,
-        [3, 4],
-    ]
-    with pytest.raises(EmbedderOutputError, match="of 3 numbers beside others of 2"):
-        embed_checked(always([[1, 2], [1, 2, 3], [3, 4]], None), list("abc"), "query")
-
-
-def test_with_unknown_dimension_no_length_is_guessed() -> None:
-    got = embed_documents(always([[1, 2], [1, 2, 3]], None), list("ab"))
-    assert [type(row) for row in got] == [EmbedderOutputError, EmbedderOutputError]
-    assert "state its dimension" in str(got[0])
-
-
-def test_the_dimension_is_asked_after_the_answer() -> None:
-    embedder = Answering(lambda texts: [[1.0, 2.0, 3.0]], None)
-
-    def learn(texts: Sequence[str]) -> Any:
-        embedder.dimension = 3
-        return [[1.0, 2.0]]
-
-    embedder.answer = learn
-    with pytest.raises(EmbedderOutputError, match="2 numbers, 3 are expected"):
-        embed_checked(embedder, ["a"], "query")
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (EmbedderUnreachableError("said"), DegradationCode.EMBEDDER_UNREACHABLE),
-        (EmbedderTimeoutError("said"), DegradationCode.EMBEDDER_TIMEOUT),
-        (EmbedderOutputError("said"), DegradationCode.EMBEDDER_BAD_OUTPUT),
-        (EmbeddingError("said"), DegradationCode.EMBEDDER_UNREACHABLE),
-    ],
-)
-def test_each_error_has_its_degradation(error: EmbeddingError, code: DegradationCode) -> None:
-    assert (degradation_of(error).code, degradation_of(error).message) == (code, "said")
-
-
-def test_lone_surrogates_do_not_reach_the_embedder() -> None:
-    seen: list[str] = []
-
-    def embed(texts: list[str]) -> list[list[float]]:
-        seen.extend(texts)
+async def test_async_embedders_are_refused_where_they_would_block_the_loop(guard_of: GuardOf) -> None:
+    async def embed(texts: list[str]) -> Any:
         return [[1.0] for _ in texts]
 
-    embed_checked(CallableEmbedder(embed, "m"), ["a\ud800b", "\U0001f534 plain"], "query")
-    assert seen == ["a\ufffdb", "\U0001f534 plain"]
+    with pytest.raises(ConfigurationError, match="asearch"):
+        guard_of(CallableEmbedder(embed, "m")).query("a")

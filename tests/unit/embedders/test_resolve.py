@@ -53,7 +53,7 @@ def test_local_by_name() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("openai", r"no embedder called 'openai'; pass 'local', an embedder object"),
+        ("openai", r"no embedder called 'openai'; pass 'local', 'ollama', 'ollama:<model>', an embedder object"),
         ("", "pass 'local'"),
         ("LOCAL", "pass 'local'"),
         (lambda texts: [], r"two models must never be compared; wrap it: CallableEmbedder\(function, name="),
