@@ -1,4 +1,4 @@
-"""The SQLite backend keeps the contract: on both drivers, in a file and in memory."""
+"""The SQLite backend keeps the contract: on both drivers, with each vector index, in a file and in memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,33 @@ from twofold.testing.backend_contract import BackendContract
 needs_pysqlite3 = pytest.mark.skipif(
     importlib.util.find_spec("pysqlite3") is None, reason="pysqlite3 (the extra sqlite-vec) is not installed"
 )
-DRIVERS = ["sqlite3", pytest.param("pysqlite3", marks=needs_pysqlite3)]
+needs_sqlite_vec = pytest.mark.skipif(
+    importlib.util.find_spec("sqlite_vec") is None, reason="sqlite-vec (the extra sqlite-vec) is not installed"
+)
+needs_faiss = pytest.mark.skipif(
+    importlib.util.find_spec("faiss") is None, reason="faiss-cpu (the extra faiss) is not installed"
+)
+SETTINGS = [
+    pytest.param({"driver": "sqlite3"}, id="sqlite3"),
+    pytest.param({"driver": "pysqlite3"}, id="pysqlite3", marks=needs_pysqlite3),
+    pytest.param({"index": "exact"}, id="exact"),
+    pytest.param(
+        {"driver": "pysqlite3", "index": "sqlite-vec"}, id="sqlite-vec", marks=[needs_pysqlite3, needs_sqlite_vec]
+    ),
+    *(
+        pytest.param({"driver": "sqlite3", "index": index}, id=index, marks=needs_faiss)
+        for index in ("faiss-flat", "faiss-hnsw", "faiss-ivf")
+    ),
+]
 
 
-@pytest.fixture(params=DRIVERS)
+@pytest.fixture(params=SETTINGS)
 def open_backend(request: pytest.FixtureRequest) -> Iterator[Callable[[str | Path], SqliteBackend]]:
     with ExitStack() as stack:
 
         def opened(path: str | Path) -> SqliteBackend:
             return stack.enter_context(
-                closing(SqliteBackend.open(path, settings=StoreSettings(driver=request.param, busy_timeout=60)))
+                closing(SqliteBackend.open(path, settings=StoreSettings(busy_timeout=60, **request.param)))
             )
 
         yield opened

@@ -75,6 +75,76 @@ def fill(store: twofold.HybridStore, records: list[Stored]) -> None:
             store.archive(each.id, namespace=each.namespace, access=access)
 
 
+@dataclass(frozen=True)
+class Linked:
+    """A link between two of the records, by their places."""
+
+    source: int
+    target: int
+    kind: str
+    weight: float
+
+
+links = st.lists(
+    st.builds(
+        Linked,
+        source=st.integers(0, 24),
+        target=st.integers(0, 24),
+        kind=st.sampled_from(("related", "mine")),
+        weight=st.sampled_from((0.25, 0.5, 1.0)),
+    ),
+    max_size=60,
+)
+
+
+def connect(store: twofold.HybridStore, records: list[Stored], wanted: list[Linked]) -> set[Linked]:
+    """Make the links that the plain predicate allows the source's owner to make; those that there are then."""
+    made: dict[tuple[Any, ...], Linked] = {}
+    for each in wanted:
+        if max(each.source, each.target) >= len(records) or each.source == each.target:
+            continue
+        source, target = records[each.source], records[each.target]
+        access = owner_access(source.owner)
+
+        def link(
+            each: Linked = each, source: Stored = source, target: Stored = target, access: Access = access
+        ) -> bool:
+            return store.link(
+                source.id,
+                target.id,
+                kind=each.kind,
+                weight=each.weight,
+                access=access,
+                namespace=source.namespace,
+                target_namespace=target.namespace,
+                owner=source.owner,
+                target_owner=target.owner,
+            )
+
+        if access.can_read(target.owner):
+            place = (each.source, each.target, each.kind)
+            assert link() == (place not in made)
+            made[place] = each
+        else:
+            with pytest.raises(RecordNotFoundError):
+                link()
+    return set(made.values())
+
+
+def reachable(start: set[int], allowed: set[int], made: set[Linked], hops: int) -> set[int]:
+    """The records that links lead to from ``start`` through ``allowed`` ones."""
+    found, frontier = set(start), set(start)
+    for _ in range(hops):
+        frontier = {
+            far
+            for each in made
+            for near, far in ((each.source, each.target), (each.target, each.source))
+            if near in frontier and far in allowed and far not in found
+        }
+        found |= frontier
+    return found - start
+
+
 def seen_by(access: Access, records: list[Stored], *, archived: bool = False) -> set[tuple[Any, ...]]:
     """What the plain predicate lets ``access`` see."""
     return {
@@ -152,6 +222,73 @@ def test_reads_show_what_the_predicate_lets_through(
         assert {identity(hit.record) for hit in results[0]} <= visible
         assert {identity(record) for record in results[1]} == visible
         assert results[2] is None or identity(results[2]) in visible
+
+
+@relaxed
+@given(
+    records=stored_records,
+    wanted=links,
+    access=accesses,
+    words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=2),
+    k=st.integers(1, 4),
+    hops=st.integers(1, 3),
+    lang=st.none() | st.sampled_from(("en", "ru")),
+)
+def test_links_lead_only_to_and_through_what_the_predicate_lets_through(
+    make_store: Callable[[], twofold.HybridStore],
+    records: list[Stored],
+    wanted: list[Linked],
+    access: Access,
+    words: list[str],
+    k: int,
+    hops: int,
+    lang: str | None,
+) -> None:
+    with make_store() as store:
+        fill(store, records)
+        made = connect(store, records, wanted)
+        number = {(each.owner, each.namespace, each.id): place for place, each in enumerate(records)}
+        visible = {number[key] for key in seen_by(access, records)}
+        fitting = {place for place in visible if lang is None or records[place].lang == lang}
+        where = None if lang is None else F("lang") == lang
+
+        params = twofold.SearchParams(expand=100, hops=hops, link_fan_out=1000, trace=True)
+        plain = store.search(" ".join(words), access=access, k=k, where=where)
+        result = store.search(" ".join(words), access=access, k=k, where=where, params=params)
+        assert result.hits == plain.hits, "what is linked displaces no hit"
+        hits = {number[identity(hit.record)] for hit in result}
+        linked = [number[identity(hit.record)] for hit in result.linked]
+        assert len(linked) == len(set(linked))
+        assert set(linked) == reachable(hits, fitting, made, hops)
+        for hit in result.linked:
+            assert 0 < hit.score < result[-1].score or result[-1].score == hit.score == 0
+            assert 1 <= len(hit.explanation.path) <= hops
+            assert hit.explanation.path[-1].end == hit.id
+
+        for place, each in enumerate(records):
+            where_it_is = {"access": access, "namespace": each.namespace, "owner": each.owner}
+            if place not in visible:
+                for call in (store.links, store.neighbors):
+                    with pytest.raises(RecordNotFoundError):
+                        call(each.id, **where_it_is)
+                continue
+            shown = {
+                (
+                    number[link.owner, link.namespace, link.source],
+                    number[link.target_owner, link.target_namespace, link.target],
+                    link.kind,
+                    link.weight,
+                )
+                for link in store.links(each.id, **where_it_is)
+            }
+            assert shown == {
+                (one.source, one.target, one.kind, one.weight)
+                for one in made
+                if place in (one.source, one.target) and {one.source, one.target} <= visible
+            }
+            near = store.neighbors(each.id, hops=hops, limit=100, where=where, **where_it_is)
+            assert {number[identity(one.record)] for one in near} == reachable({place}, fitting, made, hops)
+        assert store.check().ok
 
 
 @relaxed

@@ -19,8 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.filters import Filter
+from twofold.ranking import Edge
 from twofold.text import Analyzer, KeywordQuery
-from twofold.types import Access, Owner, Record
+from twofold.types import Access, Direction, Owner, Record
 
 __all__ = [
     "Backend",
@@ -29,12 +30,15 @@ __all__ = [
     "CheckReport",
     "Damage",
     "Identity",
+    "LinkWrite",
     "Mark",
     "Nearest",
     "Order",
     "Reader",
     "StoreInfo",
+    "StoredLink",
     "StoredVectors",
+    "Touch",
     "VectorWrite",
     "Visibility",
     "Writer",
@@ -56,6 +60,8 @@ class Capability(StrEnum):
     """It has a keyword leg."""
     EXACT_FILTERED_VECTORS = "exact_filtered_vectors"
     """Its vector leg finds the true nearest among the visible, however few they are."""
+    LINKS = "links"
+    """It keeps links between records; without, their calls raise ``UnsupportedOperationError``."""
     MULTI_PROCESS = "multi_process"
     """Several processes may write at once; each sees the others' writes at its next session."""
     BM25_PARITY = "bm25_parity"
@@ -146,6 +152,43 @@ class StoredVectors(NamedTuple):
     """The record's integer key."""
     by_field: Mapping[str, npt.NDArray[np.float32]]
     """By field name, shape (parts, dimension)."""
+
+
+class LinkWrite(NamedTuple):
+    """A link to be made, or to be given another weight."""
+
+    source: int
+    """The key of the record that it leads from."""
+    target: int
+    """The key of the record that it leads to; another one."""
+    kind: str
+    """Its kind; of each there is at most one from this source to this target."""
+    weight: float
+    """Above 0, at most 1."""
+
+
+class StoredLink(NamedTuple):
+    """A link as stored."""
+
+    source: int
+    """The key of the record that it leads from."""
+    target: int
+    """The key of the record that it leads to."""
+    kind: str
+    """Its kind."""
+    weight: float
+    """Above 0, at most 1."""
+    created_at: datetime
+    """UTC."""
+
+
+class Touch(NamedTuple):
+    """That a record was of use."""
+
+    times: int
+    """How often, at least once."""
+    at: datetime
+    """When last, in UTC."""
 
 
 class Mark(NamedTuple):
@@ -294,6 +337,45 @@ class Reader(Protocol):
         """Keys of the owner's living records in this namespace with this text."""
         ...
 
+    def links(
+        self,
+        key: int,
+        visible: Visibility,
+        *,
+        direction: Direction = Direction.BOTH,
+        kinds: Sequence[str] | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[StoredLink]:
+        """The links of a record whose other end is visible: the strongest first, equal ones as :class:`Identity`
+        orders the other end, then by kind, then those that lead from the record. Whether the record itself may be
+        seen is the caller's to ask.
+
+        Args:
+            key: the record.
+            visible: what the other end must be.
+            direction: those that lead from the record, to it, or both.
+            kinds: only these. Default: all.
+            limit: how many at most. Default: all.
+            offset: how many to leave out first.
+        """
+        ...
+
+    def neighbors(
+        self,
+        keys: Sequence[int],
+        visible: Visibility,
+        *,
+        direction: Direction = Direction.BOTH,
+        kinds: Sequence[str] | None = None,
+        limit: int,
+    ) -> dict[int, list[Edge]]:
+        """By record, the first ``limit`` of what :meth:`links` gives, as seen from it; records without any are left
+        out. The work for a record grows with ``limit`` and with the links before the last one that are not visible,
+        not with all that it has.
+        """
+        ...
+
     def marks(
         self,
         owner: Owner,
@@ -341,7 +423,37 @@ class Writer(Reader, Protocol):
         ...
 
     def delete(self, keys: Sequence[int]) -> None:
-        """Remove rows, tokens, vectors and pending marks; unknown keys are passed over."""
+        """Remove rows, tokens, vectors, pending marks and all links from or to them; unknown keys are passed over."""
+        ...
+
+    def put_links(self, links: Sequence[LinkWrite], at: datetime) -> int:
+        """Make links; one that is there gets the new weight and keeps its time. How many are new.
+
+        Raises:
+            RecordNotFoundError: an end does not exist.
+            ConfigurationError: both ends are one record.
+        """
+        ...
+
+    def delete_links(
+        self, *, source: int | None = None, target: int | None = None, kinds: Sequence[str] | None = None
+    ) -> int:
+        """Remove the links from ``source``, to ``target``, or of both; of these kinds, or of all. How many there were.
+
+        Raises:
+            ConfigurationError: neither end is given.
+        """
+        ...
+
+    def touch(self, touches: Mapping[int, Touch], growth: float = 1.0) -> None:
+        """Count uses of records: access_count grows by ``times``, last_accessed is the later time, strength is
+        multiplied with growth^times, up to 100 and never to less than it was. Not a write otherwise: generation,
+        revision, updated_at, tokens and vectors stay. Unknown keys are passed over.
+
+        Args:
+            touches: by key.
+            growth: at least 1.
+        """
         ...
 
     def put_marks(self, owner: Owner, namespace: str, marks: Sequence[Mark]) -> None:

@@ -27,6 +27,7 @@ import pytest
 from twofold.backends.protocol import Backend, Candidate, Capability
 from twofold.errors import StoreClosedError
 from twofold.testing.contract_keyword import KeywordContract
+from twofold.testing.contract_links import LinkContract
 from twofold.testing.contract_rows import RowContract, seen_by, stored
 from twofold.testing.contract_vectors import VectorContract, embed, found_by_vector, vector
 from twofold.testing.records import make_record, make_vectors
@@ -184,7 +185,7 @@ class SessionContract:
             pass
 
 
-class BackendContract(RowContract, KeywordContract, VectorContract, SessionContract):
+class BackendContract(RowContract, KeywordContract, VectorContract, LinkContract, SessionContract):
     """Subclass it and give the fixture ``backend``; see the module's docstring."""
 
     @pytest.fixture

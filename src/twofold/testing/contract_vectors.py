@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from twofold.backends.protocol import Backend, Candidate, Capability, Nearest, Visibility
+from twofold.backends.protocol import Backend, Candidate, Capability, Nearest, VectorWrite, Visibility
 from twofold.errors import ConfigurationError, InvalidVectorError
 from twofold.filters import F
 from twofold.testing.contract_rows import TIED_IDS, ids_of, seen_by, stored, ties
@@ -107,6 +107,17 @@ class VectorContract:
         with backend.read() as reader:
             (parts,) = reader.vectors([key])[key].by_field.values()
         assert parts.tolist() == [[0, 1], [1, 0], [-1, 0]]
+
+    def test_a_record_without_text_is_found_by_the_vector_it_was_given(self, backend: Backend) -> None:
+        image, bare = make_record("image", {}), make_record("bare", {})
+        with backend.write() as writer:
+            writer.adopt("fake", 2)
+            writer.insert(image, VectorWrite(image.content_hash, {"text": np.array([[0, 1]], dtype=np.float32)}))
+            writer.insert(bare, None)
+        found = _nearest(backend, (0, 1))
+        assert ids_of(backend, [candidate.key for candidate in found.candidates]) == ["image"]
+        assert found.unembedded == 0
+        assert backend.check().ok
 
     def test_equal_cosines_are_ordered_by_identity(self, backend: Backend) -> None:
         embed(backend, *((record, (1, 0)) for record in ties("kettle")))

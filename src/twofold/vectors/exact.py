@@ -7,62 +7,34 @@ float64, row by row, so that equal vectors get equal scores wherever they lie.
 from __future__ import annotations
 
 import threading
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.errors import InvalidVectorError
 from twofold.vectors.checks import as_vector
+from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
+from twofold.vectors.scoring import NUMPY, best_of_each, exact_cosines, membership
 
-__all__ = ["ExactIndex", "exact_cosines"]
+__all__ = ["Change", "ExactIndex"]
 
-Keys: TypeAlias = npt.NDArray[np.int64]
-"""Integer keys of records."""
-Floats: TypeAlias = npt.NDArray[np.float32]
-"""Vectors, or the scores of the float32 scan."""
-Scores: TypeAlias = npt.NDArray[np.float64]
-"""Exact cosines."""
-Rows: TypeAlias = npt.NDArray[np.intp]
-"""Places in the buffers."""
-
-_SCORE_DECIMALS = 12
-"""Cosines nearer to each other than this are one: float64 sums of some thousand products are uncertain below it."""
 _BLOCK = 1024
-"""How many rows are gathered or widened at a time: a few MB, so that they stay in the processor's cache."""
-_GATHER_SHARE = 0.1
-"""Up to this share of the rows it is faster to gather the visible ones than to scan all (measured, 384 numbers)."""
+"""How many rows are widened at a time: a few MB, so that they stay in the processor's cache."""
 _DEAD_SHARE = 0.25
 """Above this share of deleted rows the buffers are made anew without them."""
 _LEAST_CAPACITY = 64
 """Rows that the first buffer has room for."""
 
 
-def exact_cosines(rows: npt.NDArray[np.float32], query: npt.NDArray[np.float32], at: Rows | None = None) -> Scores:
-    """The cosine of each row with ``query``: the score that every vector index of twofold gives.
+class Change(NamedTuple):
+    """What :meth:`ExactIndex.changed` did."""
 
-    A row's score depends on its numbers alone, not on its place or on the rows beside it: equal rows get the same
-    bits. Rounded to 12 decimals, so that directions which differ by rounding only are ties.
-
-    Args:
-        rows: shape (n, dimension), finite, none all zero; of any length.
-        query: shape (dimension,), finite, not all zero; of any length.
-        at: which rows; None: all.
-
-    Returns:
-        One score a row, -1 to 1, in the order of ``at``.
-    """
-    wide = query.astype(np.float64)
-    wide /= np.sqrt(np.add.reduce(wide * wide))
-    scores = np.empty(len(rows) if at is None else len(at), dtype=np.float64)
-    for start in range(0, len(scores), _BLOCK):
-        stop = start + _BLOCK
-        block = (rows[start:stop] if at is None else rows[at[start:stop]]).astype(np.float64)
-        # No BLAS here: its sums run in an order that depends on where a row lies.
-        scores[start:stop] = np.add.reduce(block * wide, axis=1) / np.sqrt(np.add.reduce(block * block, axis=1))
-    np.round(scores, _SCORE_DECIMALS, out=scores)
-    np.clip(scores, -1.0, 1.0, out=scores)
-    return scores + 0.0  # -0.0 becomes 0.0
+    after: ExactIndex
+    """The index after it."""
+    moved: Rows | None
+    """For each row of the index before: its row in the new one, -1 if it is gone; None if every row is where it was."""
 
 
 class _Buffers:
@@ -72,10 +44,11 @@ class _Buffers:
     of them cannot overflow.
     """
 
-    __slots__ = ("capacity", "inverse_lengths", "keys", "lock", "used", "vectors")
+    __slots__ = ("capacity", "inverse_lengths", "kernel", "keys", "lock", "used", "vectors")
 
-    def __init__(self, dimension: int, capacity: int) -> None:
+    def __init__(self, dimension: int, capacity: int, kernel: Kernel) -> None:
         self.capacity = capacity
+        self.kernel = kernel
         self.vectors = np.empty((capacity, dimension), dtype=np.float32)
         self.inverse_lengths = np.empty(capacity, dtype=np.float32)
         self.keys = np.empty(capacity, dtype=np.int64)
@@ -108,6 +81,8 @@ class ExactIndex:
 
     __slots__ = ("_alive", "_buffers", "_dead", "_keys", "_size", "dimension")
 
+    problem: ClassVar[str | None] = None
+    """Nothing can be missing here."""
     dimension: int
     """How many numbers a vector has."""
 
@@ -120,13 +95,14 @@ class ExactIndex:
         self.dimension = buffers.vectors.shape[1]
 
     @classmethod
-    def empty(cls, dimension: int) -> ExactIndex:
+    def empty(cls, dimension: int, kernel: Kernel = NUMPY) -> ExactIndex:
         """An index without vectors.
 
         Args:
             dimension: how many numbers a vector has, at least 1.
+            kernel: what computes the products of the float32 scan; it changes how fast, never what is found.
         """
-        return cls(_Buffers(dimension, _LEAST_CAPACITY), 0, None, 0)
+        return cls(_Buffers(dimension, _LEAST_CAPACITY, kernel), 0, None, 0)
 
     def __len__(self) -> int:
         """How many vectors it holds; a record with several parts counts once for each."""
@@ -163,17 +139,38 @@ class ExactIndex:
         Raises:
             InvalidVectorError: an added vector is zero, not finite or of another length; this index is as before.
         """
+        return self.changed(removed_keys, added_keys, added_vectors).after
+
+    def changed(self, removed_keys: Keys, added_keys: Keys, added_vectors: Floats) -> Change:
+        """The same as :meth:`updated`, and what became of the rows."""
         added, inverse_lengths = self._scaled(added_keys, added_vectors)
         alive, dead = self._without(removed_keys)
         if dead == self._dead and not len(added_keys):
-            return self
+            return Change(self, None)
         size = self._size + len(added_keys)
         crowded = dead > _DEAD_SHARE * size
         if crowded or not self._buffers.append(self._size, added_keys, added, inverse_lengths):
-            return self._copied(alive, dead, added_keys, added, inverse_lengths)
+            moved = None
+            if alive is not None:
+                moved = np.where(alive, np.cumsum(alive) - 1, -1)
+            return Change(self._copied(alive, dead, added_keys, added, inverse_lengths), moved)
         if alive is not None:
             alive = np.concatenate((alive, np.ones(len(added_keys), dtype=np.bool_)))
-        return ExactIndex(self._buffers, size, alive, dead)
+        return Change(ExactIndex(self._buffers, size, alive, dead), None)
+
+    def prepared(self) -> ExactIndex:
+        """Itself: there is nothing to be built."""
+        return self
+
+    def parts(self) -> dict[str, npt.NDArray[np.generic]]:
+        """All that :meth:`restored` needs: the living vectors and their keys."""
+        living = slice(0, self._size) if self._alive is None else np.flatnonzero(self._alive)
+        return {"keys": self._buffers.keys[living], "vectors": self._buffers.vectors[living]}
+
+    def restored(self, parts: Mapping[str, npt.NDArray[np.generic]]) -> ExactIndex:
+        """The index whose :meth:`parts` were saved; called on an empty one."""
+        keys, vectors = parts["keys"].astype(np.int64), parts["vectors"].astype(np.float32)
+        return self.updated(np.empty(0, dtype=np.int64), keys, vectors)
 
     def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
         """The records nearest to ``query``: the true nearest among the visible, however few those are.
@@ -192,54 +189,68 @@ class ExactIndex:
             InvalidVectorError: the query is zero, not finite or of another length.
         """
         query = as_vector(query, self.dimension, "the query vector")
-        rows = self._rows(visible_keys)
+        return self.search_rows(query, self.rows_of(visible_keys), limit)
+
+    # -- searching ----------------------------------------------------------------------------------------------
+
+    def search_rows(self, query: Floats, rows: Rows | None, limit: int) -> tuple[Keys, Scores]:
+        """The same as :meth:`search`, among rows that :meth:`rows_of` gave, or some of them.
+
+        Args:
+            query: checked already.
+            rows: living ones, ascending; None: all there are, if none is dead.
+            limit: how many.
+        """
         if limit < 1 or (self._size if rows is None else len(rows)) == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
         candidates = self._candidates(self._scan(query, rows), rows, limit)
-        keys = self._buffers.keys[candidates]
         scores = exact_cosines(self._buffers.vectors, query, candidates)
-        order = np.lexsort((keys, -scores))
-        keys, scores = keys[order], scores[order]
-        if self._repeats:
-            first = np.sort(np.unique(keys, return_index=True)[1])
-            keys, scores = keys[first], scores[first]
-        if len(keys) > limit:
-            tied = np.count_nonzero(scores >= scores[limit - 1])
-            keys, scores = keys[:tied], scores[:tied]
-        return keys, scores
+        return best_of_each(self._buffers.keys[candidates], scores, limit)
 
-    # -- searching ----------------------------------------------------------------------------------------------
+    def rows_of(self, visible_keys: Keys | None) -> Rows | None:
+        """The living rows of the visible records, ascending; None if those are all rows."""
+        if visible_keys is None:
+            return None if self._alive is None else np.flatnonzero(self._alive)
+        mask = membership(self._buffers.keys[: self._size], visible_keys)
+        if self._alive is not None:
+            mask &= self._alive
+        return None if mask.all() else np.flatnonzero(mask)
+
+    @property
+    def size(self) -> int:
+        """How many rows there are, dead ones included."""
+        return self._size
+
+    @property
+    def row_keys(self) -> Keys:
+        """The record of each row, dead ones included; not to be written to."""
+        return self._buffers.keys[: self._size]
+
+    def unit_vectors(self, rows: Rows) -> Floats:
+        """The vectors of these rows, scaled to a length of 1."""
+        return self._buffers.vectors[rows] * self._buffers.inverse_lengths[rows, np.newaxis]
 
     @property
     def _repeats(self) -> bool:
         """Whether a record has several vectors."""
         return len(self.keys) < len(self)
 
-    def _rows(self, visible_keys: Keys | None) -> Rows | None:
-        """The living rows of the visible records; None if those are all rows."""
-        if visible_keys is None:
-            return None if self._alive is None else np.flatnonzero(self._alive)
-        mask = _membership(self._buffers.keys[: self._size], visible_keys)
-        if self._alive is not None:
-            mask &= self._alive
-        return None if mask.all() else np.flatnonzero(mask)
-
     def _scan(self, query: Floats, rows: Rows | None) -> Floats:
         """Cosines in float32, one a row of ``rows``; off by at most half of :func:`_margin`."""
         wide = query.astype(np.float64)
         unit = (wide / np.sqrt(np.add.reduce(wide * wide))).astype(np.float32)
         vectors, inverse_lengths = self._buffers.vectors, self._buffers.inverse_lengths
+        kernel = self._buffers.kernel
         scores: Floats
         with np.errstate(under="ignore"):  # products too small for float32 are far below the margin
             if rows is None:
-                scores = _products(vectors[: self._size], unit)
+                scores = kernel.products(vectors[: self._size], unit)
                 scores *= inverse_lengths[: self._size]
                 return scores
-            if len(rows) > _GATHER_SHARE * self._size:
-                scores = _products(vectors[: self._size], unit)[rows]
+            if len(rows) > kernel.gather_share * self._size:
+                scores = kernel.products(vectors[: self._size], unit)[rows]
             else:
-                blocks = (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
-                scores = np.concatenate([_products(vectors[block], unit) for block in blocks])
+                scores = kernel.products_at(vectors, rows, unit)
             scores *= inverse_lengths[rows]
             return scores
 
@@ -306,7 +317,7 @@ class ExactIndex:
         """The living rows and the added ones in buffers of their own, with room for half as many again."""
         kept = self._size - dead
         size = kept + len(added_keys)
-        buffers = _Buffers(self.dimension, max(_LEAST_CAPACITY, size + size // 2))
+        buffers = _Buffers(self.dimension, max(_LEAST_CAPACITY, size + size // 2), self._buffers.kernel)
         rows = slice(0, self._size) if alive is None else np.flatnonzero(alive)
         old = self._buffers
         buffers.append(0, old.keys[rows], old.vectors[rows], old.inverse_lengths[rows])
@@ -315,16 +326,6 @@ class ExactIndex:
 
     def _living(self, keys: Keys) -> Keys:
         return keys if self._alive is None else keys[self._alive]
-
-
-def _products(rows: Floats, unit: Floats) -> Floats:
-    """The dot product of each row with ``unit``.
-
-    Row by row: BLAS would share one large product among threads that wait for each other, which on two busy
-    processors took four times the work and ten times as long.
-    """
-    products: Floats = np.matmul(rows[:, np.newaxis, :], unit)
-    return products[:, 0]
 
 
 def _margin(dimension: int) -> np.float32:
@@ -337,19 +338,3 @@ def _margin(dimension: int) -> np.float32:
 
 def _taken(rows: Rows | None, places: Rows) -> Rows:
     return places if rows is None else rows[places]
-
-
-def _membership(keys: Keys, sought: Keys) -> npt.NDArray[np.bool_]:
-    """Which of ``keys`` stand in ``sought`` (sorted)."""
-    if not len(sought):
-        return np.zeros(len(keys), dtype=np.bool_)
-    least, most = int(sought[0]), int(sought[-1])
-    if most - least < 8 * (len(keys) + 1024):  # keys of one table lie close: a table of them is the fastest
-        table = np.zeros(most - least + 1, dtype=np.bool_)
-        table[sought - least] = True
-        places = np.clip(keys, least, most)
-        found: npt.NDArray[np.bool_] = table[places - least] & (places == keys)
-    else:
-        places = np.minimum(np.searchsorted(sought, keys), len(sought) - 1)
-        found = sought[places] == keys
-    return found

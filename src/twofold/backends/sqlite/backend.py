@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +19,15 @@ from twofold.backends.sqlite.keyword import KeywordIndex, is_index_fault
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.opening import OpenedFile, open_file
 from twofold.backends.sqlite.reader import Parts, SqliteReader, keyword_problem
+from twofold.backends.sqlite.sidecar import Sidecar
+from twofold.backends.sqlite.vec0 import Vec0, extension_problem
 from twofold.backends.sqlite.vectors import VectorLeg
 from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.backends.sqlite.writer import SqliteWriter
 from twofold.config import StoreSettings
-from twofold.errors import SearchUnavailableError
+from twofold.errors import SearchUnavailableError, StoreError
 from twofold.text import Analyzer
+from twofold.vectors import APPROXIMATE, FAISS, faiss_problem
 
 __all__ = ["SqliteBackend"]
 
@@ -44,10 +47,11 @@ class SqliteBackend:
         self._file = opened
         analyzer = Analyzer(opened.language, opened.stop_words)
         visible_keys = VisibleKeys()
+        self._approximate = False
         self._parts = Parts(
             fields=opened.fields,
             keyword=KeywordIndex(opened.fields, analyzer, settings),
-            vectors=VectorLeg(visible_keys),
+            vectors=self._vector_leg(visible_keys, settings.index),
             visible_keys=visible_keys,
             has_fts5=opened.driver.has_fts5,
         )
@@ -72,6 +76,7 @@ class SqliteBackend:
         try:
             backend = cls(opened, settings)
             backend._renew_keyword_index()
+            backend._renew_vec0()
         except BaseException:
             opened.close()
             raise
@@ -80,7 +85,9 @@ class SqliteBackend:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What it can do with this file and this SQLite library."""
-        can = {Capability.TRANSACTIONS, Capability.SNAPSHOTS, Capability.EXACT_FILTERED_VECTORS}
+        can = {Capability.TRANSACTIONS, Capability.SNAPSHOTS, Capability.LINKS}
+        if not self._approximate:
+            can.add(Capability.EXACT_FILTERED_VECTORS)
         if self._parts.has_fts5:
             can |= {Capability.KEYWORD, Capability.BM25_PARITY}
         if self._file.path != MEMORY and not self._file.immutable:
@@ -111,6 +118,8 @@ class SqliteBackend:
         """
         with self._file.pool.reader() as connection:
             yield SqliteReader(connection, self._parts)
+        if self._parts.vectors.wants_to_be_saved:
+            self._save_index()
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:
@@ -122,7 +131,9 @@ class SqliteBackend:
             StoreClosedError: the store is closed.
         """
         with self._file.pool.writer() as connection:
-            yield SqliteWriter(connection, self._parts)
+            writer = SqliteWriter(connection, self._parts)
+            yield writer
+            writer.finish()
 
     def info(self) -> StoreInfo:
         """What it says of itself."""
@@ -130,6 +141,7 @@ class SqliteBackend:
             head = read_head(connection)
             # How many vectors each has is nobody's business who may not see all records.
             spaces = connection.execute("SELECT fingerprint, field, dimension FROM spaces ORDER BY id").fetchall()
+            index, problem = self._parts.vectors.in_use(connection, head)
         details: dict[str, Any] = {
             "path": self._file.path,
             "driver": self._file.driver.name,
@@ -137,7 +149,8 @@ class SqliteBackend:
             "file_bytes": self._file_bytes(),
             "immutable": self._file.immutable,
             "language": self._file.language,
-            "vector_index": "exact",
+            "vector_index": index,
+            "vector_index_problem": problem,
             "spaces": [dict(zip(("fingerprint", "field", "dimension"), row, strict=True)) for row in spaces],
         }
         if self._file.driver.name != "sqlite3":
@@ -161,7 +174,7 @@ class SqliteBackend:
         return run_check(self._file.pool, self._parts)
 
     def reindex(self) -> None:
-        """Make the keyword index anew from the rows, a damaged one too.
+        """Make the keyword index, and a vec0 table in use, anew from the rows; damaged ones too.
 
         Raises:
             SearchUnavailableError: the SQLite library has no FTS5.
@@ -171,10 +184,45 @@ class SqliteBackend:
             if not self._parts.has_fts5:
                 raise SearchUnavailableError("this SQLite library has no FTS5, so there is no keyword index to make")
             self._rebuild(connection)
+            if self._parts.vectors.vec0 is not None:
+                self._parts.vectors.vec0.rebuild(connection, read_head(connection))
 
     def close(self) -> None:
         """Wait for what is in flight, then close. Calling it again does nothing."""
+        self._save_index()
         self._file.close()
+
+    def _vector_leg(self, visible_keys: VisibleKeys, choice: str) -> VectorLeg:
+        if choice == "sqlite-vec":
+            problem = extension_problem(self._file.driver)
+            return VectorLeg(visible_keys, vec0=None if problem else Vec0(), problem=problem)
+        if choice not in FAISS:
+            return VectorLeg(visible_keys, choice)
+        problem = faiss_problem()
+        if problem is not None:
+            return VectorLeg(visible_keys, problem=problem)
+        self._approximate = choice in APPROXIMATE
+        sidecar = None if self._file.path == MEMORY else Sidecar(self._file.path, choice)
+        return VectorLeg(visible_keys, choice, sidecar=sidecar)
+
+    def _save_index(self) -> None:
+        """Save a built index beside the file, if that can be done at once: it is a cache."""
+        if self.read_only or self._file.path == MEMORY:
+            return
+        with suppress(StoreError, OSError, *driver_errors()), self._file.pool.writer(wait=False) as connection:
+            self._parts.vectors.save(connection)
+
+    def _renew_vec0(self) -> None:
+        """Bring a vec0 table to where the rows are."""
+        vec0 = self._parts.vectors.vec0
+        if self.read_only or vec0 is None:
+            return
+        with self._file.pool.reader() as connection:
+            head = read_head(connection)
+            if head.fingerprint is None or vec0.is_current(connection, head):
+                return
+        with self._file.pool.writer() as connection:
+            vec0.catch_up(connection, read_head(connection))
 
     def _renew_keyword_index(self) -> None:
         """Make the index anew if another analyser, or a writer without FTS5, left it unusable."""

@@ -12,11 +12,21 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Identity, Mark, Nearest, Order, StoredVectors, Visibility
+from twofold.backends.protocol import (
+    Candidate,
+    Identity,
+    Mark,
+    Nearest,
+    Order,
+    StoredLink,
+    StoredVectors,
+    Visibility,
+)
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import read_head
 from twofold.backends.sqlite.keyword import KeywordIndex, is_index_fault
+from twofold.backends.sqlite.links import select_links, select_neighbors
 from twofold.backends.sqlite.marks import select_marks
 from twofold.backends.sqlite.rows import (
     COLUMNS,
@@ -33,8 +43,9 @@ from twofold.backends.sqlite.vectors import VectorLeg, stored_vectors
 from twofold.backends.sqlite.visible import LIVING, compile_visibility
 from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.errors import ConfigurationError, SearchUnavailableError
+from twofold.ranking import Edge
 from twofold.text import KeywordQuery
-from twofold.types import Owner, Record
+from twofold.types import Direction, Owner, Record
 
 __all__ = ["Parts", "SqliteReader", "keyword_problem"]
 
@@ -92,6 +103,7 @@ _IDENTITIES: Final = (
     "SELECT r.key, r.created_at, r.id, r.namespace, r.scope, r.owner"
     " FROM json_each(?) j CROSS JOIN records r ON r.key = j.value"
 )
+_IN_ORDER: Final = f"SELECT r.key FROM json_each(?) j CROSS JOIN records r ON r.key = j.value ORDER BY {_TOTAL_ORDER}"
 
 
 def keyword_problem(parts: Parts, analyzer: str) -> str | None:
@@ -147,7 +159,7 @@ class SqliteReader:
         """
         with self._keyword_leg() as index:
             seen = self._parts.visible_keys.at_hand(self._connection, self._head, visible)
-            return index.search(self._connection, query, visible, limit, seen, self.identities)
+            return index.search(self._connection, query, visible, limit, seen, self._in_order)
 
     def adjacent(self, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side; those with none are left out.
@@ -159,12 +171,12 @@ class SqliteReader:
             return index.adjacent(self._connection, pairs, keys)
 
     def nearest(self, vector: npt.NDArray[np.float32], visible: Visibility, limit: int) -> Nearest:
-        """The visible records nearest to ``vector`` by cosine, from an exact scan.
+        """The visible records nearest to ``vector`` by cosine, from the index that was chosen or an exact scan.
 
         Raises:
             InvalidVectorError: the vector is zero, not finite or of another length than the stored ones.
         """
-        return self._parts.vectors.nearest(self._connection, self._head, vector, visible, limit, self.identities)
+        return self._parts.vectors.nearest(self._connection, self._head, vector, visible, limit, self._in_order)
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
@@ -176,6 +188,10 @@ class SqliteReader:
                 _IDENTITIES, (_json_keys(keys),)
             )
         }
+
+    def _in_order(self, keys: Sequence[int]) -> list[int]:
+        """These keys in the order that ties have."""
+        return [key for (key,) in self._connection.execute(_IN_ORDER, (_json_keys(keys),))]
 
     def records(self, keys: Sequence[int]) -> dict[int, Record]:
         """The records of these keys; what is gone is left out."""
@@ -243,6 +259,35 @@ class SqliteReader:
         )
         load = _loader(attribute)
         return [value if load is None else load(value) for (value,) in rows]
+
+    # -- links ----------------------------------------------------------------------------------------------------
+
+    def links(
+        self,
+        key: int,
+        visible: Visibility,
+        *,
+        direction: Direction = Direction.BOTH,
+        kinds: Sequence[str] | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[StoredLink]:
+        """The links of a record whose other end is visible, the strongest first; see :meth:`Reader.links`."""
+        return select_links(
+            self._connection, key, visible, direction=direction, kinds=kinds, limit=limit, offset=offset
+        )
+
+    def neighbors(
+        self,
+        keys: Sequence[int],
+        visible: Visibility,
+        *,
+        direction: Direction = Direction.BOTH,
+        kinds: Sequence[str] | None = None,
+        limit: int,
+    ) -> dict[int, list[Edge]]:
+        """The strongest visible links of each of some records; see :meth:`Reader.neighbors`."""
+        return select_neighbors(self._connection, keys, visible, direction=direction, kinds=kinds, limit=limit)
 
     # -- vectors, text and marks ----------------------------------------------------------------------------------
 

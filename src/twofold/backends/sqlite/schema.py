@@ -13,7 +13,7 @@ from typing import Final
 
 from twofold.types import Scope
 
-__all__ = ["APPLICATION_ID", "INITIAL", "SCOPE_CODES", "fts_columns", "fts_ddl"]
+__all__ = ["APPLICATION_ID", "INITIAL", "LINKS", "SCOPE_CODES", "fts_columns", "fts_ddl"]
 
 APPLICATION_ID: Final = 0x32464C44
 """Marks a file as twofold's in its SQLite header: the bytes ``2FLD``."""
@@ -25,7 +25,9 @@ global record's owner is ``''``."""
 INITIAL: Final = (
     # name → value: fields (JSON list), language, stop_words (JSON list or null), analyzer (the version that fts was
     # made with, '' = fts is not to be used), tenant, fingerprint, dimension, tombstones_pruned (deletes of this
-    # generation and before may have left no tombstone). A missing row is an unset value.
+    # generation and before may have left no tombstone), vec0 (JSON list: the generation, fingerprint and dimension that
+    # the table vec belongs to), sidecar:<index> (JSON list: generation, bytes and BLAKE2b of an index saved beside the
+    # file). A missing row is an unset value.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     # One row: the number of the last write; touches do not count.
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), generation INTEGER NOT NULL)",
@@ -41,7 +43,7 @@ INITIAL: Final = (
         project TEXT,
         source TEXT,
         fields NOT NULL,              -- JSON object: TEXT, or BLOB (UTF-8, surrogatepass) for lone surrogates
-        parts INTEGER NOT NULL,       -- how many pieces of its text can be embedded; 0: it never has a vector
+        parts INTEGER NOT NULL,       -- how many pieces of its text can be embedded; 0: only given vectors
         tags TEXT NOT NULL,           -- JSON list
         metadata TEXT NOT NULL,       -- JSON object
         payload TEXT,                 -- JSON
@@ -90,6 +92,26 @@ INITIAL: Final = (
     " grp TEXT, time REAL NOT NULL, PRIMARY KEY (scope, owner, namespace, key)) WITHOUT ROWID",
 )
 """The first schema, without the keyword index: that one needs FTS5, which a Python may lack."""
+
+LINKS: Final = (
+    # A rank: what equal weights are ordered by, see twofold.backends.sqlite.links.
+    """
+    CREATE TABLE links (
+        source INTEGER NOT NULL,
+        target INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        weight REAL NOT NULL,
+        created_at INTEGER NOT NULL,
+        source_rank BLOB NOT NULL,
+        target_rank BLOB NOT NULL,
+        PRIMARY KEY (source, target, kind),
+        CHECK (source <> target)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX links_by_source ON links (source, weight DESC, target_rank, kind)",
+    "CREATE INDEX links_by_target ON links (target, weight DESC, source_rank, kind)",
+)
+"""The second migration: links, from either end, the strongest first."""
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Identity, Nearest, StoredVectors, Visibility
+from twofold.backends.protocol import Nearest, StoredVectors, Visibility
 from twofold.backends.sqlite.candidates import best_candidates
 from twofold.backends.sqlite.driver import Connection
-from twofold.backends.sqlite.head import Head
+from twofold.backends.sqlite.head import Head, read_head
+from twofold.backends.sqlite.sidecar import Sidecar
+from twofold.backends.sqlite.vec0 import Vec0
 from twofold.backends.sqlite.visible_keys import Keys, Seen, VisibleKeys, changed_since
-from twofold.errors import InvalidVectorError
-from twofold.vectors import ExactIndex
+from twofold.errors import InvalidVectorError, SearchUnavailableError
+from twofold.vectors import VectorIndex, as_vector, empty_index, index_in_use
 
 __all__ = ["VectorLeg", "blob_of", "spaces_of", "stored_vectors"]
 
@@ -31,7 +33,6 @@ Matrix: TypeAlias = npt.NDArray[np.float32]
 KEPT_INDEXES: Final = 4
 """How many generations of the index are kept for snapshots that are behind; they share their memory."""
 _BATCH: Final = 4096
-_HAS_VECTORS_OR_TEXT: Final = "(r.parts > 0 OR EXISTS (SELECT 1 FROM vectors v WHERE v.key = r.key))"
 
 
 def blob_of(vector: Matrix) -> bytes:
@@ -60,6 +61,11 @@ def stored_vectors(connection: Connection, fingerprint: str | None, keys_json: s
     }
 
 
+class _HasKeys(Protocol):
+    @property
+    def keys(self) -> Keys: ...
+
+
 class _Reach(NamedTuple):
     """Whom the caller may see, set against what has a vector."""
 
@@ -70,14 +76,35 @@ class _Reach(NamedTuple):
 
 
 class VectorLeg:
-    """Finds the nearest among the visible. One for a backend, for all its threads."""
+    """Finds the nearest among the visible. One for a backend, for all its threads.
 
-    def __init__(self, visible_keys: VisibleKeys) -> None:
+    Args:
+        visible_keys: whom callers may see.
+        choice: the index in memory: a value of ``StoreSettings.index``.
+        vec0: the vec0 table, which is then asked first.
+        sidecar: where the index in memory is saved.
+        problem: why ``choice`` is not the one that was asked for.
+    """
+
+    def __init__(
+        self,
+        visible_keys: VisibleKeys,
+        choice: str = "exact",
+        *,
+        vec0: Vec0 | None = None,
+        sidecar: Sidecar | None = None,
+        problem: str | None = None,
+    ) -> None:
         self._visible_keys = visible_keys
+        self._choice = choice
+        self.vec0: Final = vec0
+        self._sidecar = sidecar
+        self._problem = problem
         self._lock = threading.Lock()
-        self._indexes: OrderedDict[int, ExactIndex] = OrderedDict()  # by generation, the newest last
+        self._indexes: OrderedDict[int, VectorIndex] = OrderedDict()  # by generation, the newest last
         self._fingerprint: str | None = None
-        self._reaches: WeakKeyDictionary[Seen, tuple[ExactIndex, _Reach]] = WeakKeyDictionary()
+        self._reaches: WeakKeyDictionary[Seen, tuple[_HasKeys, _Reach]] = WeakKeyDictionary()
+        self._built_anew = False
 
     def nearest(
         self,
@@ -86,18 +113,69 @@ class VectorLeg:
         vector: Matrix,
         visible: Visibility,
         limit: int,
-        identities: Callable[[Sequence[int]], Mapping[int, Identity]],
+        in_order: Callable[[Sequence[int]], Sequence[int]],
     ) -> Nearest:
         """See :meth:`Reader.nearest`."""
-        index = self._index(connection, head)
         seen = self._visible_keys.of(connection, head, visible)
-        if index is None:
+        if head.fingerprint is None or head.dimension is None:
             return Nearest((), int(np.count_nonzero(seen.has_text)))
+        fell_back = self._problem
+        if self.vec0 is not None:
+            query = as_vector(vector, head.dimension, "the query vector")
+            try:
+                members = self.vec0.members(connection, head)
+                reach = self._reach(members, seen)
+                keys, scores = self.vec0.search(connection, members, query, reach.searchable, limit)
+                return Nearest(tuple(best_candidates(keys, scores, limit, in_order)), reach.unembedded)
+            except SearchUnavailableError as error:
+                fell_back = str(error)
+        index = self._index(connection, head)
         reach = self._reach(index, seen)
         keys, scores = index.search(vector, reach.searchable, limit)
-        return Nearest(tuple(best_candidates(keys, scores, limit, identities)), reach.unembedded)
+        found = tuple(best_candidates(keys, scores, limit, in_order))
+        return Nearest(found, reach.unembedded, fell_back or index.problem)
 
-    def _reach(self, index: ExactIndex, seen: Seen) -> _Reach:
+    def in_use(self, connection: Connection, head: Head) -> tuple[str, str | None]:
+        """The name of the index that a search of this session uses, and why it is not the one that was asked for."""
+        if self.vec0 is not None:
+            if head.fingerprint is None or self.vec0.is_current(connection, head):
+                return "sqlite-vec", None
+            return "exact", "the vec0 table is missing or behind; the next write with index='sqlite-vec' brings it up"
+        with self._lock:
+            newest = next(reversed(self._indexes.values()), None)
+        if newest is not None and newest.problem is not None:
+            return "exact", newest.problem
+        vectors = 0
+        if self._choice == "auto":
+            (vectors,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+        return index_in_use(self._choice, vectors), self._problem
+
+    # -- saving ---------------------------------------------------------------------------------------------------
+
+    @property
+    def wants_to_be_saved(self) -> bool:
+        """Whether an index was built that took its time."""
+        return self._built_anew and self._sidecar is not None
+
+    def save(self, connection: Connection) -> None:
+        """Save the newest index beside the file, unless nearly the same is there already.
+
+        Args:
+            connection: in a transaction with the write lock held.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._built_anew = False
+        head = read_head(connection)
+        with self._lock:
+            kept = next(reversed(self._indexes.items()), None) if self._fingerprint == head.fingerprint else None
+        if self._sidecar is None or kept is None or kept[1].problem is not None:
+            return
+        if not self._sidecar.is_current(connection, head):
+            self._sidecar.save(connection, head, *kept)
+
+    def _reach(self, index: _HasKeys, seen: Seen) -> _Reach:
         with self._lock:
             known = self._reaches.get(seen)
         if known is not None and known[0] is index:
@@ -109,13 +187,11 @@ class VectorLeg:
 
     # -- the index ------------------------------------------------------------------------------------------------
 
-    def _index(self, connection: Connection, head: Head) -> ExactIndex | None:
-        """The index of the session's snapshot; None if the file has no embedder yet."""
-        if head.fingerprint is None or head.dimension is None:
-            return None
+    def _index(self, connection: Connection, head: Head) -> VectorIndex:
+        """The index of the session's snapshot."""
         if head.changed:
             base = self._base(head)
-            return _brought_up(connection, head, *base) if base else _loaded(connection, head)
+            return _brought_up(connection, head, *base) if base else self._loaded(connection, head)
         with self._lock:
             kept = self._indexes.get(head.generation)
             if kept is not None and self._fingerprint == head.fingerprint:
@@ -123,17 +199,29 @@ class VectorLeg:
             base = self._base_locked(head)
             ahead = not self._indexes or head.generation > next(reversed(self._indexes))
             if base is not None or ahead:
-                index = _brought_up(connection, head, *base) if base else _loaded(connection, head)
+                index = _brought_up(connection, head, *base) if base else self._loaded(connection, head)
                 if ahead:
-                    self._keep(head, index)
+                    ready = index.prepared()
+                    self._built_anew |= ready is not index and base is None
+                    self._keep(head, ready)
+                    return ready
                 return index
-        return _loaded(connection, head)  # behind all that is kept: for this query alone
+        return self._loaded(connection, head)  # behind all that is kept: for this query alone
 
-    def _base(self, head: Head) -> tuple[int, ExactIndex] | None:
+    def _loaded(self, connection: Connection, head: Head) -> VectorIndex:
+        """An index of all vectors of the snapshot: the saved one, brought up to date, or made from the BLOBs."""
+        empty = empty_index(self._choice, _dimension(head))
+        saved = None if self._sidecar is None else self._sidecar.load(connection, head, empty)
+        if saved is not None:
+            return _brought_up(connection, head, *saved)
+        sql = "SELECT v.key, v.vector FROM vectors v WHERE"
+        return _with_vectors(empty, connection, head, sql, (), np.empty(0, dtype=np.int64))
+
+    def _base(self, head: Head) -> tuple[int, VectorIndex] | None:
         with self._lock:
             return self._base_locked(head)
 
-    def _base_locked(self, head: Head) -> tuple[int, ExactIndex] | None:
+    def _base_locked(self, head: Head) -> tuple[int, VectorIndex] | None:
         """The newest kept index that the snapshot can bring up to date."""
         if self._fingerprint != head.fingerprint:
             return None
@@ -142,7 +230,7 @@ class VectorLeg:
                 return generation, self._indexes[generation]
         return None
 
-    def _keep(self, head: Head, index: ExactIndex) -> None:
+    def _keep(self, head: Head, index: VectorIndex) -> None:
         if self._fingerprint != head.fingerprint:
             self._indexes.clear()
             self._fingerprint = head.fingerprint
@@ -151,20 +239,14 @@ class VectorLeg:
             self._indexes.popitem(last=False)
 
 
-def _reach(index: ExactIndex, seen: Seen) -> _Reach:
+def _reach(index: _HasKeys, seen: Seen) -> _Reach:
     if np.array_equal(seen.keys, index.keys):
         return _Reach(None, 0)
     embedded = np.isin(seen.keys, index.keys, assume_unique=True)
     return _Reach(seen.keys[embedded], int(np.count_nonzero(seen.has_text & ~embedded)))
 
 
-def _loaded(connection: Connection, head: Head) -> ExactIndex:
-    """An index of all vectors of the snapshot."""
-    sql = "SELECT v.key, v.vector FROM vectors v WHERE"
-    return _with_vectors(ExactIndex.empty(_dimension(head)), connection, head, sql, (), np.empty(0, dtype=np.int64))
-
-
-def _brought_up(connection: Connection, head: Head, generation: int, index: ExactIndex) -> ExactIndex:
+def _brought_up(connection: Connection, head: Head, generation: int, index: VectorIndex) -> VectorIndex:
     """The index of an earlier generation, with all that changed since."""
     gone = changed_since(connection, generation)
     sql = "SELECT v.key, v.vector FROM records r CROSS JOIN vectors v ON v.key = r.key WHERE r.generation > ? AND"
@@ -172,8 +254,8 @@ def _brought_up(connection: Connection, head: Head, generation: int, index: Exac
 
 
 def _with_vectors(
-    index: ExactIndex, connection: Connection, head: Head, sql: str, params: tuple[Any, ...], removed: Keys
-) -> ExactIndex:
+    index: VectorIndex, connection: Connection, head: Head, sql: str, params: tuple[Any, ...], removed: Keys
+) -> VectorIndex:
     """``index`` without ``removed`` and with the vectors that ``sql`` gives, some thousand at a time.
 
     Blobs of a wrong length are passed over here and reported by ``check``.

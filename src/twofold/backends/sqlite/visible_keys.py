@@ -21,6 +21,7 @@ from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.rows import store_time
+from twofold.backends.sqlite.touches import TOUCHED_COLUMNS
 from twofold.backends.sqlite.visible import Condition, alive_at, permitted
 
 __all__ = ["Keys", "Seen", "VisibleKeys", "changed_since"]
@@ -32,7 +33,6 @@ MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
 """How much the kept lists may take."""
 
 _ALWAYS: Final = (-sys.maxsize - 1, sys.maxsize)
-_TOUCHED: Final = ("access_count", "last_accessed")
 _ROW: Final = np.dtype([("key", np.int64), ("has_text", np.bool_)])
 
 
@@ -161,7 +161,7 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
     # 1, 1.0 and True are equal and have one hash, but a filter tells them apart: their types belong to the key.
     cache_key = (condition.sql, visible.include_archived, *((type(value), value) for value in condition.params))
     # Touches do not count as writes, so what depends on them cannot be kept.
-    lasting = not head.changed and not any(column in condition.sql for column in _TOUCHED)
+    lasting = not head.changed and not any(column in condition.sql for column in TOUCHED_COLUMNS)
     if not visible.include_archived:
         condition &= alive_at(at)
     return _Asked(cache_key, condition, at, visible.include_archived, lasting)

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Mark, VectorWrite
+from twofold.backends.protocol import LinkWrite, Mark, Touch, VectorWrite
 from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.links import delete_links, drop_links_of, put_links
 from twofold.backends.sqlite.marks import delete_marks, put_marks
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.reader import Parts, SqliteReader
 from twofold.backends.sqlite.rows import COLUMNS, load_fields, store_time, to_row
+from twofold.backends.sqlite.touches import touch_rows
 from twofold.backends.sqlite.vectors import blob_of, spaces_of
 from twofold.errors import ConfigurationError, InvalidRecordError, InvalidVectorError, RecordNotFoundError
 from twofold.types import Owner, Record
@@ -50,6 +52,12 @@ class SqliteWriter(SqliteReader):
         self._known_fields = frozenset(parts.fields)
         self._spaces: dict[str, int] | None = None
         self._tokens_checked = False
+
+    def finish(self) -> None:
+        """Before the commit: bring along what shares the transaction of the rows."""
+        vec0 = self._parts.vectors.vec0
+        if vec0 is not None and self._head.changed:
+            vec0.catch_up(self._connection, self._head)
 
     # -- records --------------------------------------------------------------------------------------------------
 
@@ -85,12 +93,12 @@ class SqliteWriter(SqliteReader):
 
         Raises:
             InvalidRecordError: it has a field that the file does not.
-            InvalidVectorError: a vector is zero, not finite or of the wrong length, or the record has no text.
+            InvalidVectorError: a vector is zero, not finite or of the wrong length, or of an unknown field.
             ConfigurationError: there are vectors, but no embedder was adopted.
         """
         self._check_fields(record)
         row = to_row(record)
-        blobs = self._checked(vectors, row[_HASH], row[_PARTS])
+        blobs = self._checked(vectors, row[_HASH])
         self._begin_change()
         indexed = self._tokens_usable()  # before the row is there: it may make the index anew from all rows
         key = self._connection.execute(_INSERT, (*row, self._head.generation)).lastrowid
@@ -118,7 +126,7 @@ class SqliteWriter(SqliteReader):
         if old is None:
             raise RecordNotFoundError("there is no such record")
         old_fields, old_tags, old_hash = old
-        blobs = self._checked(vectors, row[_HASH], row[_PARTS])
+        blobs = self._checked(vectors, row[_HASH])
         self._begin_change()
         if (old_fields, old_tags) != (row[_FIELDS], row[_TAGS]) and self._tokens_usable():
             keyword = self._parts.keyword
@@ -152,7 +160,7 @@ class SqliteWriter(SqliteReader):
                 )
 
     def delete(self, keys: Sequence[int]) -> None:
-        """Remove rows, tokens, vectors and pending marks; unknown keys are passed over."""
+        """Remove rows, tokens, vectors, pending marks and links; unknown keys are passed over."""
         for chunk in _chunks(keys):
             rows = self._connection.execute(
                 f"SELECT key, fields, tags FROM records WHERE key {_IN}", (chunk,)
@@ -167,6 +175,7 @@ class SqliteWriter(SqliteReader):
             gone = json.dumps([key for key, _, _ in rows])
             for table in ("records", "vectors", "pending"):
                 self._connection.execute(f"DELETE FROM {table} WHERE key {_IN}", (gone,))
+            drop_links_of(self._connection, gone)
             self._connection.execute(
                 "INSERT INTO tombstones (generation, key) SELECT ?, value FROM json_each(?)",
                 (self._head.generation, gone),
@@ -181,12 +190,12 @@ class SqliteWriter(SqliteReader):
             InvalidVectorError, ConfigurationError: as for :meth:`insert`.
         """
         row = self._connection.execute(
-            "SELECT r.content_hash, r.parts FROM records r JOIN pending p ON p.key = r.key WHERE r.key = ?", (key,)
+            "SELECT r.content_hash FROM records r JOIN pending p ON p.key = r.key WHERE r.key = ?", (key,)
         ).fetchone()
         if row is None:
             return False
-        content_hash, parts = row
-        blobs = self._checked(vectors, content_hash, parts)
+        (content_hash,) = row
+        blobs = self._checked(vectors, content_hash)
         if not blobs:
             return False
         self._begin_change()
@@ -195,7 +204,7 @@ class SqliteWriter(SqliteReader):
         self._connection.execute("UPDATE records SET generation = ? WHERE key = ?", (self._head.generation, key))
         return True
 
-    def _checked(self, vectors: VectorWrite | None, content_hash: str, parts: int) -> list[tuple[int, int, bytes]]:
+    def _checked(self, vectors: VectorWrite | None, content_hash: str) -> list[tuple[int, int, bytes]]:
         """Vectors as (space, part, blob); none if there are none or they were made of another text."""
         if vectors is None or vectors.content_hash != content_hash:
             return []
@@ -203,8 +212,6 @@ class SqliteWriter(SqliteReader):
             raise ConfigurationError("vectors cannot be stored before an embedder is adopted")
         if self._spaces is None:
             self._spaces = spaces_of(self._connection, self._head.fingerprint)
-        if vectors.by_field and not parts:
-            raise InvalidVectorError("a record without text has no vector")
         blobs: list[tuple[int, int, bytes]] = []
         for field, given in vectors.by_field.items():
             space = self._spaces.get(field)
@@ -222,6 +229,31 @@ class SqliteWriter(SqliteReader):
         """Forget what was made of a record's former text."""
         self._connection.execute("DELETE FROM vectors WHERE key = ?", (key,))
         self._connection.execute("DELETE FROM pending WHERE key = ?", (key,))
+
+    # -- links and touches ----------------------------------------------------------------------------------------
+
+    def put_links(self, links: Sequence[LinkWrite], at: datetime) -> int:
+        """Make links; one that is there gets the new weight. How many are new.
+
+        Raises:
+            RecordNotFoundError: an end does not exist.
+            ConfigurationError: both ends are one record.
+        """
+        return put_links(self._connection, links, at, self.identities, self._begin_change)
+
+    def delete_links(
+        self, *, source: int | None = None, target: int | None = None, kinds: Sequence[str] | None = None
+    ) -> int:
+        """Remove the links from ``source``, to ``target``, or of both. How many there were.
+
+        Raises:
+            ConfigurationError: neither end is given.
+        """
+        return delete_links(self._connection, source, target, kinds, self._begin_change)
+
+    def touch(self, touches: Mapping[int, Touch], growth: float = 1.0) -> None:
+        """Count uses of records; see the protocol. Does not count as a write of records."""
+        touch_rows(self._connection, touches, growth)
 
     # -- marks ----------------------------------------------------------------------------------------------------
 
@@ -268,7 +300,7 @@ class SqliteWriter(SqliteReader):
             version = self._parts.keyword.analyzer.version
             if not self._parts.has_fts5:
                 version = ""  # what is written now will be missing in the index
-            if self._head.analyzer != version:
+            if self._head.analyzer != version or (version and not self._parts.keyword.exists(self._connection)):
                 if version:
                     self._parts.keyword.rebuild(self._connection)
                 write_meta(self._connection, "analyzer", version)

@@ -1,0 +1,46 @@
+"""Which index a setting stands for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twofold.vectors.approximate import ApproximateIndex
+from twofold.vectors.exact import ExactIndex
+from twofold.vectors.faiss_library import AUTO_ROWS, AutoKernel, FaissKernel, faiss_problem
+from twofold.vectors.protocol import VectorIndex
+from twofold.vectors.scoring import NUMPY
+
+__all__ = ["APPROXIMATE", "FAISS", "empty_index", "index_in_use"]
+
+FAISS: Final = ("faiss-flat", "faiss-hnsw", "faiss-ivf")
+"""The choices that need FAISS."""
+APPROXIMATE: Final = ("faiss-hnsw", "faiss-ivf")
+"""Those that may miss a neighbour."""
+
+
+def empty_index(choice: str, dimension: int) -> VectorIndex:
+    """The index of this name, without vectors.
+
+    Args:
+        choice: ``auto``, one of ``FAISS``, or any other word for the exact scan.
+        dimension: how many numbers a vector has.
+
+    Raises:
+        MissingExtraError: it needs FAISS, and there is none.
+    """
+    if choice == "auto":
+        return ExactIndex.empty(dimension, AutoKernel(NUMPY))
+    if choice == "faiss-flat":
+        return ExactIndex.empty(dimension, FaissKernel())
+    if choice == "faiss-hnsw":
+        return ApproximateIndex.empty(dimension, "faiss-hnsw")
+    if choice == "faiss-ivf":
+        return ApproximateIndex.empty(dimension, "faiss-ivf")
+    return ExactIndex.empty(dimension)
+
+
+def index_in_use(choice: str, vectors: int) -> str:
+    """What a choice amounts to for so many vectors, if nothing is missing."""
+    if choice != "auto":
+        return choice
+    return "faiss-flat" if vectors >= AUTO_ROWS and faiss_problem() is None else "exact"

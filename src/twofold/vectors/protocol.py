@@ -1,0 +1,90 @@
+"""What every vector index in memory can do, and what a scan computes its products with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Floats", "Kernel", "Keys", "Rows", "Scores", "VectorIndex"]
+
+Keys: TypeAlias = npt.NDArray[np.int64]
+"""Integer keys of records."""
+Floats: TypeAlias = npt.NDArray[np.float32]
+"""Vectors, or the scores of a float32 scan."""
+Rows: TypeAlias = npt.NDArray[np.intp]
+"""Places in an index's own arrays."""
+Scores: TypeAlias = npt.NDArray[np.float64]
+"""Exact cosines."""
+
+
+class Kernel(Protocol):
+    """Dot products in float32, in any order of summation."""
+
+    @property
+    def gather_share(self) -> float:
+        """Up to this share of the rows it is faster to take them one by one than to scan all."""
+        ...
+
+    def products(self, rows: Floats, unit: Floats) -> Floats:
+        """The product of each row with ``unit``; shape (n,), the caller's to write to."""
+        ...
+
+    def products_at(self, rows: Floats, at: Rows, unit: Floats) -> Floats:
+        """The same for the rows ``at``."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """Vectors by the key of their record, searched by cosine. A snapshot: it never changes for who holds it.
+
+    Snapshots share memory. Any of them, however old, may be searched and updated at any time, from any thread.
+    """
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    @property
+    def keys(self) -> Keys:
+        """The records that have a vector here: sorted, none twice."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes, what it shares with other snapshots included."""
+        ...
+
+    @property
+    def problem(self) -> str | None:
+        """Why an exact scan stands in for it; None if it does not."""
+        ...
+
+    def __len__(self) -> int:
+        """How many vectors it holds; a record with several parts counts once for each."""
+        ...
+
+    def updated(self, removed_keys: Keys, added_keys: Keys, added_vectors: Floats) -> Self:
+        """The index after removing all vectors of some records and then adding some; cheap."""
+        ...
+
+    def prepared(self) -> Self:
+        """The same index with all built that makes it fast; may take long. To be used for one that is kept."""
+        ...
+
+    def parts(self) -> Mapping[str, npt.NDArray[np.generic]]:
+        """All that :meth:`restored` needs, to be saved."""
+        ...
+
+    def restored(self, parts: Mapping[str, npt.NDArray[np.generic]]) -> Self:
+        """The index whose :meth:`parts` were saved; called on an empty one."""
+        ...
+
+    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
+        """The nearest of the visible records and the exact cosine of each one's best vector, best first; all that
+        are tied with the last one are there too.
+        """
+        ...
