@@ -1,4 +1,5 @@
-"""Measures twofold: ``python -m tests.benchmarks [--records 10000] [--dimension 384] [--queries 200] [--json FILE]``.
+"""Measures twofold: ``python -m tests.benchmarks [store|indexes] [--records 10000] [--dimension 384] [--queries 200]
+[--json FILE]``. ``store``, the default, measures a store as a whole; ``indexes`` compares the vector indexes.
 
 Times are wall time. A rival answers the same queries in the same run, turn by turn, so that the ratio means something
 on a machine that is not quiet. Run it from the repository's root.
@@ -19,6 +20,8 @@ from typing import Any
 
 import numpy as np
 from tests.benchmarks.data import Corpus, make_corpus
+from tests.benchmarks.indexes import compare
+from tests.benchmarks.timing import interleaved
 
 import twofold
 from twofold import GivenVectors, NewRecord
@@ -27,12 +30,16 @@ from twofold import GivenVectors, NewRecord
 def main() -> None:
     """Run all measurements and print them as a table, or as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=("store", "indexes"), default="store")
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--no-rivals", action="store_true", help="measure twofold alone")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     asked = parser.parse_args()
+    if asked.what == "indexes":
+        print_indexes(asked.records, asked.dimension, asked.queries, asked.json)
+        return
     corpus = make_corpus(asked.records, asked.dimension, asked.queries)
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(corpus, Path(folder) / "benchmark.db", rivals=not asked.no_rivals)
@@ -41,6 +48,22 @@ def main() -> None:
         asked.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     for name, value in figures.items():
         print(f"{name:<42} {value:>14,.3f}" if isinstance(value, float) else f"{name:<42} {value:>14,}")
+
+
+def print_indexes(records: int, dimension: int, queries: int, to: Path | None) -> None:
+    """Compare the vector indexes, and print a row for each."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = compare(Path(folder) / "indexes.db", records, dimension, queries)
+    if to is not None:
+        figures = {"records": records, "dimension": dimension, "queries": queries, "indexes": rows}
+        to.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    print(f"{records:,} vectors of {dimension} numbers, {queries} queries, 100 neighbours each")
+    names = list(rows[0])
+    print("  ".join(f"{name:>{max(12, len(name))}}" for name in names))
+    for row in rows:
+        cells = [f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else value
+                 for value in row.values()]  # fmt: skip
+        print("  ".join(f"{cell:>{max(12, len(name))}}" for name, cell in zip(names, cells, strict=True)))
 
 
 def measure(corpus: Corpus, path: Path, *, rivals: bool) -> dict[str, Any]:
@@ -85,23 +108,6 @@ def records_of(corpus: Corpus) -> Iterable[NewRecord]:
     """The corpus as records with their vectors."""
     for text, vector in zip(corpus.texts, corpus.vectors, strict=True):
         yield NewRecord(text=text, vector=vector)
-
-
-def interleaved(contestants: dict[str, Callable[[int], object]], numbers: Iterable[int]) -> dict[str, list[float]]:
-    """Seconds each contestant took for each query. They take turns, and each round another one begins, so that what
-    one does to the processor's caches hits all the others alike. The first query of each is not counted.
-    """
-    times: dict[str, list[float]] = {name: [] for name in contestants}
-    for ask in contestants.values():
-        ask(0)
-    names = list(contestants)
-    for number in numbers:
-        names.append(names.pop(0))
-        for name in names:
-            started = perf_counter()
-            contestants[name](number)
-            times[name].append(perf_counter() - started)
-    return times
 
 
 def open_to_first_answer(path: Path, corpus: Corpus) -> float:

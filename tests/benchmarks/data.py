@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Corpus", "make_corpus"]
+__all__ = ["Corpus", "make_corpus", "make_vectors"]
 
 FUNCTION_WORDS = (  # noqa: SIM905 - a list of 64 quoted words would read worse
     "the of and to a in is it you that he was for on are with as his they be at this have from or had by but what "
@@ -59,6 +59,19 @@ def make_corpus(records: int, dimension: int, queries: int, seed: int = 7) -> Co
         questions.append(" ".join(chance.choice(mine, size=min(length, len(mine)), replace=False)))
     query_vectors = vectors[asked] + 0.5 * chance.standard_normal((queries, dimension)).astype(np.float32)
     return Corpus(texts, _unit(vectors), questions, _unit(query_vectors))
+
+
+def make_vectors(
+    records: int, dimension: int, queries: int, seed: int = 7
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Vectors and queries alone, as :func:`make_corpus` clusters them; quick for many records."""
+    chance = np.random.default_rng(seed)
+    centres = chance.standard_normal((max(20, records // 200), dimension)).astype(np.float32)
+    noise = chance.standard_normal((records, dimension), dtype=np.float32)
+    vectors = centres[chance.integers(0, len(centres), records)] + np.float32(0.7) * noise
+    asked = vectors[chance.integers(0, records, queries)]
+    asked = asked + np.float32(0.5) * chance.standard_normal((queries, dimension), dtype=np.float32)
+    return _unit(vectors), _unit(asked)
 
 
 def _unit(matrix: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

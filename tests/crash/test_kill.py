@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,43 @@ def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
             assert store.info().pending == 0
             report = store.check()
             assert report.ok, report.damage
+
+
+TOUCHER = """
+import sys, twofold
+settings = twofold.StoreSettings(touch_flush_seconds=float(sys.argv[2]))
+store = twofold.open(sys.argv[1], settings=settings)
+for number in range(100_000):
+    store.search("kettle", params=twofold.SearchParams(touch=True))
+    print(number + 1, flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill a process outright")
+@pytest.mark.parametrize("flushed_every", [0.05, 80_000.0])
+def test_a_killed_reader_loses_at_most_the_touches_that_were_not_flushed(tmp_path: Path, flushed_every: float) -> None:
+    path = tmp_path / "store.db"
+    with twofold.open(path) as store:
+        store.add("kettle", id="a")
+    process = subprocess.Popen(
+        [sys.executable, "-c", TOUCHER, str(path), str(flushed_every)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    started = time.monotonic()
+    done = 0
+    while done < 200 or time.monotonic() < started + 20 * 0.05:
+        done = int(process.stdout.readline())
+    process.kill()
+    said, _ = process.communicate()
+    done = max([done, *(int(line) for line in said.splitlines(keepends=True) if line.endswith("\n"))])
+    with twofold.open(path) as store:
+        record = store.get("a")
+        assert record is not None
+        if flushed_every < 1:
+            assert 0 < record.access_count <= done + 1, "one may have been counted and not said"
+        else:
+            assert record.access_count == 0
+        assert store.check().ok
 
 
 def test_two_processes_adding_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ PAGES = sorted(
     key=lambda page: page.relative_to(ROOT).parts,
 )
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-NEEDS = {'embedder="local"': "wordllama", "langchain_twofold": "langchain_twofold", "llama_index": "llama_index.core"}
+NEEDS = {
+    'embedder="local"': "wordllama",
+    "OllamaEmbedder": "ollama",
+    "langchain_twofold": "langchain_twofold",
+    "llama_index": "llama_index.core",
+}
 
 
 class Block(NamedTuple):

@@ -83,7 +83,9 @@ def test_its_fields_have_docstrings(kind: type) -> None:
     assert {name for name, _, text in documented(kind) if text} >= public
 
 
-@pytest.mark.parametrize("kind", [twofold.SearchParams, twofold.StoreSettings, twofold.NewRecord])
+@pytest.mark.parametrize(
+    "kind", [twofold.SearchParams, twofold.EmbeddingSettings, twofold.StoreSettings, twofold.NewRecord]
+)
 def test_a_docstring_names_the_default_that_the_code_has(kind: type) -> None:
     for name, default, text in documented(kind):
         if isinstance(default, ast.Constant) and default.value is not None:
@@ -136,7 +138,8 @@ def test_importing_it_does_nothing_else() -> None:
     script = """
 import sys, threading, logging
 import twofold
-heavy = {"wordllama", "tokenizers", "faiss", "pysqlite3", "typer", "rich", "langchain_core", "llama_index"}
+heavy = {"wordllama", "tokenizers", "ollama", "httpx", "faiss", "pysqlite3", "typer", "rich"}
+heavy |= {"langchain_core", "llama_index"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 assert threading.active_count() == 1
 assert not logging.getLogger().handlers

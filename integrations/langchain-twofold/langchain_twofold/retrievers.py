@@ -63,6 +63,9 @@ class TwofoldRetriever(BaseRetriever):
     """``"hybrid"``, ``"keyword"`` or ``"vector"``. Default: hybrid."""
     params: InstanceOf[SearchParams] | None = None
     """How to rank. Default: the store's settings."""
+    include_linked: bool = False
+    """Whether the records that links lead to from the hits come too, after them and beyond ``k``; how many is up to
+    ``SearchParams.expand`` of ``params`` or of the store's settings. Default: False."""
     with_scores: bool = False
     """Whether each document's metadata says under ``SCORES_KEY`` how well and why it fits. Default: False, the
     metadata is exactly the record's."""
@@ -133,7 +136,8 @@ class TwofoldRetriever(BaseRetriever):
 
     def _documents(self, result: SearchResult) -> list[Document]:
         self._last_result = result
-        return [as_document(hit, with_scores=self.with_scores) for hit in result]
+        linked = result.linked if self.include_linked else ()
+        return [as_document(hit, with_scores=self.with_scores) for hit in (*result.hits, *linked)]
 
     def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
         """What LangSmith shows of each run."""

@@ -32,7 +32,7 @@ def test_queries_and_documents_go_where_the_model_has_them_go() -> None:
         store.add("a document")
         TwofoldRetriever(store=store).invoke("a question")
         hit = store.search("a question", mode="vector")[0]
-    assert (model.queries, model.documents) == (["a question"] * 2, ["a document"])
+    assert (model.queries, model.documents) == (["a question"], ["a document"])
     assert hit.score == pytest.approx(1.0 * 0.6 + 0.0 * 0.8)
 
 

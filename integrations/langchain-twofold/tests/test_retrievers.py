@@ -330,17 +330,17 @@ async def test_an_embedder_that_is_down_costs_meaning_not_the_answer(open_store:
     assert len(retriever.invoke("deploy", config)) == 2
     assert [name for name, _ in recorder.seen] == ["start", "end"]
     embedder.down = True
-    told = [("start", "deploy"), (DEGRADED_EVENT, ["embedder_unreachable"]), ("end", ["The deploy key."])]
+    told = [("start", "deploying"), (DEGRADED_EVENT, ["embedder_unreachable"]), ("end", ["The deploy key."])]
     recorder.seen.clear()
-    assert texts(retriever.invoke("deploy", config)) == ["The deploy key."]
+    assert texts(retriever.invoke("deploying", config)) == ["The deploy key."]
     assert recorder.seen == told
     recorder.seen.clear()
-    assert texts(await retriever.ainvoke("deploy", config)) == ["The deploy key."]
+    assert texts(await retriever.ainvoke("deploying", config)) == ["The deploy key."]
     assert recorder.seen == told
     assert retriever.last_result is not None
     assert retriever.last_result.has("embedder_unreachable")
     embedder.down = False
-    assert len(retriever.invoke("deploy")) == 2
+    assert len(retriever.invoke("deploying")) == 2
     assert not retriever.last_result.degraded
 
 
@@ -499,3 +499,27 @@ def test_last_result_is_none_before_the_first_call_and_is_no_argument(open_store
     assert retriever.last_result is None
     with pytest.raises(ValidationError):
         TwofoldRetriever(store=open_store(), last_result=None)  # type: ignore[call-arg]
+
+
+# Linked records
+
+
+async def test_linked_records_follow_the_hits_if_asked_for(open_store: OpenStore) -> None:
+    store = open_store(embedder=None)
+    for id_, text in (("hit", "a red kettle"), ("near", "a pear"), ("far", "a fig")):
+        store.add(text, id=id_, metadata={"n": id_})
+    store.link("hit", "near")
+    store.link("near", "far")
+    params = SearchParams(expand=2, hops=2, touch=True)
+    retriever = TwofoldRetriever(store=store, k=1, params=params, include_linked=True, with_scores=True)
+    for documents in (retriever.invoke("kettle"), await retriever.ainvoke("kettle")):
+        assert [document.id for document in documents] == ["hit", "near", "far"]
+        assert "hit -[related 1]-> near" in documents[1].metadata[SCORES_KEY]["why"]
+        scores = [document.metadata[SCORES_KEY]["score"] for document in documents]
+        assert scores == sorted(scores, reverse=True)
+        assert 0 < scores[1] < scores[0]
+    assert [document.id for document in retriever.invoke("kettle", params=SearchParams())] == ["hit"]
+    plain = TwofoldRetriever(store=store, k=1, params=params)
+    assert [document.metadata for document in plain.invoke("kettle")] == [{"n": "hit"}]
+    store.add("the next write")
+    assert [store.get(id_).access_count for id_ in ("hit", "near", "far")] == [3, 3, 3]  # type: ignore[union-attr]

@@ -492,3 +492,23 @@ def test_the_repr_is_short_and_tells_no_record(open_store: OpenStore) -> None:
     assert retriever.last_result is None
     retriever.retrieve("deploy")
     assert repr(retriever) == "TwofoldRetriever(HybridStore(':memory:'), similarity_top_k=2)"
+
+
+# Linked records
+
+
+async def test_linked_records_follow_the_hits_if_asked_for(open_store: OpenStore) -> None:
+    store = open_store()
+    for id_, text in (("hit", "a red kettle"), ("near", "a pear"), ("far", "a fig")):
+        store.add(text, id=id_)
+    store.link("hit", "near")
+    store.link("near", "far")
+    params = SearchParams(expand=2, hops=2)
+    retriever = TwofoldRetriever(store, similarity_top_k=1, params=params, mode="keyword", include_linked=True)
+    for nodes in (retriever.retrieve("kettle"), await retriever.aretrieve("kettle")):
+        assert [node.node.id_ for node in nodes] == ["hit", "near", "far"]
+        scores = [node.score for node in nodes if node.score is not None]
+        assert scores[0] > scores[1] > scores[2] > 0
+    assert copy.copy(retriever).include_linked
+    plain = TwofoldRetriever(store, similarity_top_k=1, params=params, mode="keyword")
+    assert [node.node.id_ for node in plain.retrieve("kettle")] == ["hit"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from collections.abc import Sequence
 
@@ -19,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 if all is well, 1 if nothing was found or something is damaged, 2 after a mistake of the user's, 130 if
         interrupted, 141 if the reader of the output went away.
     """
+    logging.getLogger("twofold").addHandler(logging.NullHandler())  # what goes wrong is shown with the answer
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that knows few characters is no mistake

@@ -14,14 +14,29 @@ from typer.core import TyperGroup
 import twofold
 from twofold.cli import render
 from twofold.cli.demo import run_demo
+from twofold.cli.linking import add_commands
 from twofold.cli.opening import EmbedderChoice, opened
+from twofold.cli.options import (
+    DEFAULT_STORE,
+    AsJson,
+    Embedder,
+    Namespace,
+    Rooms,
+    Store,
+    Tenant,
+    User,
+    Where,
+    access_of,
+    filter_of,
+    words_of,
+)
 from twofold.cli.reading_input import Input, parsed_json
+from twofold.config import SearchParams
 from twofold.errors import ConfigurationError, TwofoldError
-from twofold.types import Access, Hit, Mode
+from twofold.types import Hit, Mode
 
 __all__ = ["app"]
 
-_DEFAULT_STORE: Final = Path("twofold.db")
 _NOT_SHOWN: Final = ("path", "spaces")
 """Details that info leaves out: said already, or a count of records that the asker may not see."""
 _IDS_SHOWN: Final = 20
@@ -77,43 +92,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Store = Annotated[
-    Path,
-    typer.Option(
-        "--store", envvar="TWOFOLD_STORE", metavar="PATH", help="The file; with --tenant, the folder of the files."
-    ),
-]
-Tenant = Annotated[str | None, typer.Option(metavar="NAME", help="Whose file in the folder.")]
-Embedder = Annotated[
-    EmbedderChoice,
-    typer.Option(
-        help="What makes vectors. auto: local for a new file and for one made with it, if the extra 'local' is "
-        "installed; else none, and keywords answer alone."
-    ),
-]
-User = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks. Default: nobody, on shared records.")]
-Rooms = Annotated[list[str] | None, typer.Option("--room", metavar="NAME", help="A room of theirs; repeatable.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        metavar="JSON", help='A filter, e.g. \'{"lang": "en", "@kind": {"$in": ["insight"]}}\'; @ names an attribute.'
-    ),
-]
-
-
-def _access(user: str | None, rooms: list[str] | None) -> Access:
-    return Access(user=user, rooms=tuple(rooms or ()))
-
-
-def _filter(where: str | None) -> dict[str, object] | None:
-    if where is None:
-        return None
-    value = parsed_json(where, "--where")
-    if not isinstance(value, dict):
-        raise ConfigurationError('--where is a JSON object such as {"lang": "en"}')
-    return value
-
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
@@ -148,9 +126,9 @@ def add(
     kind: Annotated[str | None, typer.Option(help="What type of record. Default: semantic.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A word to find it by; repeatable.")] = None,
     project: Annotated[str | None, typer.Option(help="What it belongs to.")] = None,
-    namespace: Annotated[str | None, typer.Option(metavar="A/B", help="Where it is kept: words apart by /.")] = None,
+    namespace: Namespace = None,
     metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object of your own.")] = None,
-    store: Store = _DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
     embedder: Embedder = EmbedderChoice.AUTO,
     user: User = None,
@@ -172,7 +150,7 @@ def add(
         "kind": kind,
         "tags": tag or None,
         "project": project,
-        "namespace": None if namespace is None else namespace.split("/"),
+        "namespace": None if namespace is None else words_of(namespace),
         "metadata": None if metadata is None else parsed_json(metadata, "--metadata"),
     }
     given = {name: value for name, value in options.items() if value is not None}
@@ -181,7 +159,7 @@ def add(
         opened(store, tenant, embedder, make=True) as it,
         render.progress_bar("Adding", len(records)) as step,
     ):
-        report = it.store.add_many(iter(records), access=_access(user, room), progress=step)
+        report = it.store.add_many(iter(records), access=access_of(user, room), progress=step)
     counts = {name: getattr(report, name) for name in ("added", "updated", "unchanged", "skipped", "pending")}
     if as_json:
         degradations = render.degradations_json(report.degradations)
@@ -204,8 +182,15 @@ def search(
     offset: Annotated[int, typer.Option(metavar="N", help="How many of the best to leave out.")] = 0,
     mode: Annotated[Mode, typer.Option(help="Which legs search.")] = Mode.HYBRID,
     where: Where = None,
+    expand: Annotated[
+        int, typer.Option(metavar="N", help="How many records that links lead to from the hits are shown too.")
+    ] = 0,
+    hops: Annotated[
+        int | None, typer.Option(metavar="N", help="How many links away they may be, 1 to 5. Default: 1.")
+    ] = None,
+    touch: Annotated[bool, typer.Option("--touch", help="Count what is shown as used.")] = False,
     why: Annotated[bool, typer.Option("--why", help="Show each leg's rank and score.")] = False,
-    store: Store = _DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
     embedder: Embedder = EmbedderChoice.AUTO,
     user: User = None,
@@ -215,19 +200,26 @@ def search(
     """Find records by keyword and by meaning.
 
     In a pipe: score, id, text; with --why: score, keyword rank, BM25, vector rank, cosine, id, text. A leg that did not
-    find the record shows "-". What an answer lacks is said on standard error.
+    find the record shows "-". With --expand, linked records follow the hits, and before the id stands the way to them.
+    What an answer lacks is said on standard error.
 
     --json: {"hits": [{"score", "legs": {"keyword": {"rank", "score"}, "vector": ...}, "record": {...}}],
-    "degradations": [{"code", "message"}]}.
+    "degradations": [{"code", "message"}]}; with --expand "linked" too, like "hits" and with "path": [{"start", "end",
+    "kind", "weight", "forward"}].
     """
+    if hops is not None and not expand:
+        raise ConfigurationError("--hops goes with --expand")
+    params = SearchParams(expand=expand, touch=touch, hops=SearchParams().hops if hops is None else hops)
+    asker, only = access_of(user, room), filter_of(where)
     with opened(store, tenant, embedder) as it:
-        result = it.store.search(text, access=_access(user, room), k=k, offset=offset, where=_filter(where), mode=mode)
+        result = it.store.search(text, access=asker, k=k, offset=offset, where=only, mode=mode, params=params)
     if as_json:
-        render.print_json(render.search_json(result))
+        render.print_json(render.search_json(result, linked=expand > 0))
     elif result.hits:
         legs = ("keyword", "BM25", "vector", "cosine") if why else ()
-        rows = (_hit_row(hit, why=why) for hit in result)
-        render.print_rows(("score", *legs, "id", "text"), rows, numbers=("score", *legs))
+        ways = ("way",) if expand else ()
+        rows = (_hit_row(hit, why=why, way=expand > 0) for hit in (*result.hits, *result.linked))
+        render.print_rows(("score", *legs, *ways, "id", "text"), rows, numbers=("score", *legs))
     if it.warning is not None and mode is Mode.HYBRID:
         render.print_note(f"keywords answered alone: {it.warning}")
     for degradation in result.degradations:
@@ -238,12 +230,13 @@ def search(
         raise typer.Exit(_NOTHING)
 
 
-def _hit_row(hit: Hit, *, why: bool) -> tuple[object, ...]:
+def _hit_row(hit: Hit, *, why: bool, way: bool) -> tuple[object, ...]:
     legs: list[object] = []
     for leg in ("keyword", "vector") if why else ():
         found = hit.explanation.legs.get(leg)
         legs += [render.ABSENT, render.ABSENT] if found is None else [found.rank, f"{found.raw:.4g}"]
-    return (f"{hit.score:.3f}", *legs, hit.id, hit.text)
+    ways = [render.way(hit.explanation.path)] if way else []
+    return (f"{hit.score:.3f}", *legs, *ways, hit.id, hit.text)
 
 
 @app.command("list")
@@ -254,7 +247,7 @@ def list_(
         list[str] | None, typer.Option(metavar="NAME", help="E.g. -importance (descending) or id; repeatable.")
     ] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", help="How many at most. Default: all.")] = None,
-    store: Store = _DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
     user: User = None,
     room: Rooms = None,
@@ -265,7 +258,7 @@ def list_(
     In a pipe: id, kind, owner, when it was made, text. --json: JSON Lines by the names that "add --jsonl" takes.
     """
     with opened(store, tenant) as it:
-        records = it.store.list(access=_access(user, room), where=_filter(where), order=order or (), limit=limit)
+        records = it.store.list(access=access_of(user, room), where=filter_of(where), order=order or (), limit=limit)
     if as_json:
         for record in records:
             render.print_json(render.record_json(record))
@@ -283,7 +276,7 @@ def list_(
 @app.command()
 def info(
     *,
-    store: Store = _DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
     embedder: Embedder = EmbedderChoice.AUTO,
     user: User = None,
@@ -295,7 +288,7 @@ def info(
     In a pipe: name, value. --json: one object of the same names.
     """
     with opened(store, tenant, embedder) as it:
-        said = it.store.info(access=_access(user, room))
+        said = it.store.info(access=access_of(user, room))
     file = said.backend
     values: dict[str, object] = {
         "path": said.path,
@@ -337,7 +330,7 @@ def check(
     repair: Annotated[
         bool, typer.Option("--repair", help="If anything is, make the keyword index anew and look again.")
     ] = False,
-    store: Store = _DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
     as_json: AsJson = False,
 ) -> None:
@@ -390,3 +383,6 @@ def demo(
     Then the same store answers behind each framework whose adapter is installed. Nothing leaves the machine.
     """
     run_demo(store, [name.strip() for name in (modules or "").split(",") if name.strip()], embedder, questions or ())
+
+
+add_commands(app)

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final, TextIO
 
@@ -20,14 +21,16 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from twofold.types import Degradation, Hit, Progress, Record, Scope, SearchResult
+from twofold.types import Degradation, Hit, LinkStep, Neighbor, Progress, Record, Scope, SearchResult
 
 __all__ = [
     "ABSENT",
     "degradations_json",
     "hit_json",
+    "neighbor_json",
     "on_terminal",
     "one_line",
+    "path_json",
     "print_error",
     "print_json",
     "print_lines",
@@ -36,6 +39,7 @@ __all__ = [
     "progress_bar",
     "record_json",
     "search_json",
+    "way",
 ]
 
 ABSENT: Final = "-"
@@ -158,9 +162,26 @@ def hit_json(hit: Hit) -> dict[str, Any]:
     return {"score": hit.score, "legs": legs, "record": record_json(hit.record)}
 
 
-def search_json(result: SearchResult) -> dict[str, Any]:
-    """An answer: its hits, best first, and what it could not do."""
-    return {"hits": [hit_json(hit) for hit in result], "degradations": degradations_json(result.degradations)}
+def search_json(result: SearchResult, *, linked: bool) -> dict[str, Any]:
+    """An answer: its hits, best first, what is linked to them if that was asked for, and what it could not do."""
+    hits = {"hits": [hit_json(hit) for hit in result]}
+    more = [{**hit_json(hit), "path": path_json(hit.explanation.path)} for hit in result.linked]
+    return {**hits, **({"linked": more} if linked else {}), "degradations": degradations_json(result.degradations)}
+
+
+def neighbor_json(neighbor: Neighbor) -> dict[str, Any]:
+    """A linked record: its score, the way to it, the record."""
+    return {"score": neighbor.score, "path": path_json(neighbor.path), "record": record_json(neighbor.record)}
+
+
+def path_json(path: Iterable[LinkStep]) -> list[dict[str, Any]]:
+    """The way to a linked record, one object a link."""
+    return [asdict(step) for step in path]
+
+
+def way(path: Sequence[LinkStep]) -> str:
+    """The way to a linked record in one line."""
+    return ", ".join(map(str, path)) or ABSENT
 
 
 def degradations_json(degradations: Iterable[Degradation]) -> list[Mapping[str, str]]:

@@ -2,6 +2,7 @@
 
 from twofold.types.access import Access, Owner, Scope
 from twofold.types.degradation import Degradation, DegradationCode
+from twofold.types.link import DEFAULT_LINK_KIND, Direction, Link, LinkKind, LinkStep, Neighbor
 from twofold.types.record import UNSET, Fields, NewRecord, Record, Unset, Vector, Vectors, content_hash
 from twofold.types.result import (
     Added,
@@ -18,18 +19,24 @@ from twofold.types.result import (
 )
 
 __all__ = [
+    "DEFAULT_LINK_KIND",
     "UNSET",
     "Access",
     "AddReport",
     "Added",
     "Degradation",
     "DegradationCode",
+    "Direction",
     "Explanation",
     "Fields",
     "Hit",
     "LegScore",
+    "Link",
+    "LinkKind",
+    "LinkStep",
     "Mode",
     "NearDuplicate",
+    "Neighbor",
     "NewRecord",
     "Outcome",
     "Owner",

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, overload
 
 from twofold.types.degradation import Degradation, DegradationCode
+from twofold.types.link import LinkStep
 from twofold.types.record import Record
 
 __all__ = [
@@ -65,8 +66,12 @@ class Explanation:
     """What the fused score is divided by: its maximum over the configured legs."""
     formula: str
     """How the legs were made one, in short, e.g. ``"rrf(k=60)"``."""
+    path: tuple[LinkStep, ...] = ()
+    """Of a linked record, the way to it from a hit, one step a hop; its score is made of that. Empty for a hit."""
 
     def __str__(self) -> str:
+        if self.path:
+            return f"linked: {', '.join(map(str, self.path))}"
         scales = {"keyword": "bm25", "vector": "cosine"}
         found = [
             f"{leg} rank {score.rank} ({scales.get(leg, 'score')} {score.raw:.4g}"

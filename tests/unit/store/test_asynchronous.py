@@ -90,7 +90,7 @@ async def test_an_async_embedder_runs_on_the_callers_loop() -> None:
         assert (result.ids, result.degraded) == (("m1",), False)
         assert set(loops) == {asyncio.get_running_loop()}
         with pytest.raises(twofold.ConfigurationError, match="asearch"):
-            store.search("kettle", mode="vector")
+            store.search("teapot", mode="vector")
 
 
 def test_an_async_embedder_serves_plain_code_too() -> None:

@@ -72,6 +72,7 @@ class TwofoldRetriever(BaseRetriever):
         mode: Mode | str = Mode.HYBRID,
         params: SearchParams | None = None,
         use_bundle_embedding: bool = True,
+        include_linked: bool = False,
         callback_manager: CallbackManager | None = None,
         object_map: Mapping[str, Any] | None = None,
         objects: list[IndexNode] | None = None,
@@ -89,6 +90,9 @@ class TwofoldRetriever(BaseRetriever):
             params: how to rank. Default: the store's settings.
             use_bundle_embedding: whether a bundle's ``embedding`` is taken as one of the store's model. Set it to
                 False where another model's retriever gets the same bundle: LlamaIndex's own write theirs into it.
+            include_linked: whether the records that links lead to from the hits come too, after them and beyond
+                ``similarity_top_k``, their scores below that of the last hit; how many is up to
+                ``SearchParams.expand`` of ``params`` or of the store's settings.
             callback_manager: LlamaIndex's. Default: a new one.
             object_map: by a record's id, the object that it stands for: a node, a retriever or a query engine, which
                 then answers in its place.
@@ -111,6 +115,7 @@ class TwofoldRetriever(BaseRetriever):
         self.mode = mode
         self.params = params
         self.use_bundle_embedding = use_bundle_embedding
+        self.include_linked = include_linked
         self._last_result: SearchResult | None = None
         super().__init__(
             callback_manager=callback_manager,
@@ -166,7 +171,8 @@ class TwofoldRetriever(BaseRetriever):
             result = await search(query_bundle.query_str, **asked)
         self._last_result = result
         _dispatcher.event(search_event(query_bundle.query_str, result, source))
-        return [as_node(hit, followed=self.object_map) for hit in result]
+        linked = result.linked if self.include_linked else ()
+        return [as_node(hit, followed=self.object_map) for hit in (*result.hits, *linked)]
 
     def _asked(self) -> _Asked:
         return _Asked(

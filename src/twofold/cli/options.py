@@ -1,0 +1,79 @@
+"""What several commands take, and what is made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from twofold.cli.opening import EmbedderChoice
+from twofold.cli.reading_input import parsed_json
+from twofold.errors import ConfigurationError
+from twofold.types import Access
+
+__all__ = [
+    "DEFAULT_STORE",
+    "AsJson",
+    "Embedder",
+    "Namespace",
+    "Rooms",
+    "Store",
+    "Tenant",
+    "User",
+    "Where",
+    "access_of",
+    "filter_of",
+    "words_of",
+]
+
+DEFAULT_STORE: Final = Path("twofold.db")
+
+Store = Annotated[
+    Path,
+    typer.Option(
+        "--store", envvar="TWOFOLD_STORE", metavar="PATH", help="The file; with --tenant, the folder of the files."
+    ),
+]
+Tenant = Annotated[str | None, typer.Option(metavar="NAME", help="Whose file in the folder.")]
+Embedder = Annotated[
+    EmbedderChoice,
+    typer.Option(
+        help="What makes vectors. auto: local for a new file and for one made with it, if the extra 'local' is "
+        "installed; else none, and keywords answer alone."
+    ),
+]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks. Default: nobody, on shared records.")]
+Rooms = Annotated[list[str] | None, typer.Option("--room", metavar="NAME", help="A room of theirs; repeatable.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Namespace = Annotated[str | None, typer.Option(metavar="A/B", help="Where it is kept: words apart by /.")]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        metavar="JSON", help='A filter, e.g. \'{"lang": "en", "@kind": {"$in": ["insight"]}}\'; @ names an attribute.'
+    ),
+]
+
+
+def access_of(user: str | None, rooms: list[str] | None) -> Access:
+    """Who asks."""
+    return Access(user=user, rooms=tuple(rooms or ()))
+
+
+def filter_of(where: str | None) -> dict[str, object] | None:
+    """The filter that ``--where`` spells.
+
+    Raises:
+        ConfigurationError: it is no JSON object.
+    """
+    if where is None:
+        return None
+    value = parsed_json(where, "--where")
+    if not isinstance(value, dict):
+        raise ConfigurationError('--where is a JSON object such as {"lang": "en"}')
+    return value
+
+
+def words_of(namespace: str | None) -> tuple[str, ...]:
+    """The namespace that ``--namespace`` spells; the root if it is empty or not given."""
+    return tuple(namespace.split("/")) if namespace else ()

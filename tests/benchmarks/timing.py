@@ -1,0 +1,25 @@
+"""Taking times on a machine that is not quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from time import perf_counter
+
+__all__ = ["interleaved"]
+
+
+def interleaved(contestants: dict[str, Callable[[int], object]], numbers: Iterable[int]) -> dict[str, list[float]]:
+    """Seconds each contestant took for each query. They take turns, and each round another one begins, so that what
+    one does to the processor's caches hits all the others alike. The first query of each is not counted.
+    """
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for ask in contestants.values():
+        ask(0)
+    names = list(contestants)
+    for number in numbers:
+        names.append(names.pop(0))
+        for name in names:
+            started = perf_counter()
+            contestants[name](number)
+            times[name].append(perf_counter() - started)
+    return times
