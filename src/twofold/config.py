@@ -151,8 +151,12 @@ class EmbeddingSettings:
     query_cache_size: int = 256
     """How many queries' vectors are kept, those asked for last, so that they need no embedder; 0 or more.
     Default: 256."""
+    fill_in: bool = True
+    """Whether vectors that are missing are made by themselves, in the background, when the embedder is well again
+    after it failed; ``embed_pending()`` makes them at any time. Default: True."""
 
     def __post_init__(self) -> None:
+        checked_flag(self.fill_in, "fill_in")
         for name in ("query_deadline", "document_deadline", "first_pause", "longest_pause"):
             _number(name, getattr(self, name), math.ulp(0.0), _LONGEST_WAIT)
         _number("warm_up", self.warm_up, 0, _LONGEST_WAIT)

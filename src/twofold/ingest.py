@@ -320,7 +320,7 @@ def _write_one(
         return Outcome.ADDED, each.id, writer.insert(_new_record(each, now), vectors)
     old = writer.records((key,))[key]
     record = _successor(old, each)
-    if record is old and (vectors is None or _has_vectors(writer, key, vectors)):
+    if record is old and (vectors is None or _has_vectors(writer, key, vectors) or writer.attach(key, vectors)):
         return Outcome.UNCHANGED, each.id, key
     writer.replace(key, replace(record, updated_at=now, revision=old.revision + 1), vectors)
     return Outcome.UPDATED, each.id, key

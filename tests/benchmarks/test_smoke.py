@@ -20,3 +20,16 @@ def test_the_benchmark_runs_and_reports_every_figure(tmp_path: Path) -> None:
     assert measured["records"] == 300
     for name in ("bulk add, records/s", "file, bytes/record", "open to first answer, s", "hybrid, median ms"):
         assert measured[name] > 0
+
+
+def test_the_comparison_of_indexes_runs(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    root = Path(__file__).resolve().parents[2]
+    subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "indexes", "--records", "300", "--queries", "5", "--dimension", "8",
+         "--json", str(figures)],
+        cwd=root, check=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    rows = json.loads(figures.read_text())["indexes"]
+    assert rows[0]["index"] == "exact"
+    assert all(row["recall, all"] == 1.0 and row["all, ms"] > 0 for row in rows)

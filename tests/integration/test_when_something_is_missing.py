@@ -84,7 +84,7 @@ def test_up_and_all_vectors_there() -> None:
 
 def test_some_vectors_there() -> None:
     embedder = FlakyEmbedder()
-    with fill(twofold.open(":memory:", embedder=embedder)) as store:
+    with fill(twofold.open(":memory:", embedder=embedder, settings=settings(fill_in=False))) as store:
         embedder.down = True
         added = store.add("The deploy log is long.", id="log")
         assert (added.pending, codes(added)) == (True, ["embedder_unreachable"])
@@ -96,7 +96,7 @@ def test_some_vectors_there() -> None:
 
 def test_no_vectors_there_yet() -> None:
     embedder = FlakyEmbedder(down=True)
-    with fill(twofold.open(":memory:", embedder=embedder)) as store:
+    with fill(twofold.open(":memory:", embedder=embedder, settings=settings(fill_in=False))) as store:
         embedder.down = False
         result = store.search("deploy")
         assert (result.ids, codes(result)) == (("key",), ["vectors_pending"])
@@ -194,7 +194,7 @@ async def test_an_async_embedder_that_hangs() -> None:
 def test_one_warning_an_outage(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     embedder = FlakyEmbedder(down=True)
-    with fill(twofold.open(":memory:", embedder=embedder)) as store:
+    with fill(twofold.open(":memory:", embedder=embedder, settings=settings(fill_in=False))) as store:
         for _ in range(10):
             store.search("deploy key")
     assert [(each.name, each.levelname) for each in caplog.records] == [("twofold.embedders", "WARNING")]

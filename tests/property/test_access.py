@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import twofold
 from twofold import A, Access, F, Owner, Scope
+from twofold.backends.sqlite import vec0
 from twofold.errors import AccessError, RecordNotFoundError
 from twofold.store import Add, Delete, Get, ListRecords, Search
 from twofold.testing import FakeEmbedder
+from twofold.vectors import approximate
 
 USERS = ("u1", "u2")
 ROOMS = ("r1", "r2", "u1")  # a room may be called like a user
@@ -371,6 +376,42 @@ def test_what_is_added_belongs_to_whom_the_access_may_write_for(
         assert len(added) == 1
         assert access.can_write(added[0].belongs_to)
         assert room is None or added[0].owner == room
+
+
+def needs(*modules: str) -> pytest.MarkDecorator:
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pytest.param("sqlite-vec", marks=needs("sqlite_vec", "pysqlite3")),
+        *(pytest.param(name, marks=needs("faiss")) for name in ("faiss-flat", "faiss-hnsw", "faiss-ivf")),
+    ],
+)
+@settings(relaxed, max_examples=4)
+@given(records=stored_records, access=accesses)
+def test_every_index_shows_what_the_predicate_lets_through(index: Any, records: list[Stored], access: Access) -> None:
+    # Many records of one more user surround those of the example, so that the index itself is asked, and not a scan.
+    crowd = np.random.default_rng(len(records)).standard_normal((600, 16)).astype(np.float32)
+    mine = crowd[:300] + np.float32(0.1)
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        patch.setattr(approximate, "LEAST_ROWS", 100)
+        patch.setattr(vec0, "_EXACT_COUNT", 0)
+        given_index = twofold.StoreSettings(index=index)
+        store = stack.enter_context(
+            twofold.open(":memory:", embedder=twofold.GivenVectors("crowd", 16), settings=given_index)
+        )
+        for vectors, user in ((crowd, "nobody"), (mine, "u1")):
+            news = [twofold.NewRecord(text="kettle", vector=vector) for vector in vectors]
+            store.add_many(news, access=Access(user=user))
+        fill(store, records)
+        for query in (crowd[0], mine[0]):
+            result = store.search("", vector=query, access=access, k=20, mode="vector")
+            assert {hit.record.belongs_to for hit in result} <= set(access.readable_owners)
+            assert len(result) == (20 if access.user == "u1" else 0)
+            assert not [each for each in result.degradations if each.code == "exact_fallback"]
 
 
 def test_an_id_that_may_not_be_seen_behaves_as_one_that_is_not_there() -> None:

@@ -18,6 +18,7 @@ from twofold import (
     CallableEmbedder,
     CheckReport,
     Degradation,
+    Direction,
     Embedder,
     Explanation,
     F,
@@ -27,8 +28,12 @@ from twofold import (
     HybridStore,
     Info,
     LegScore,
+    Link,
+    LinkKind,
+    LinkStep,
     LocalEmbedder,
     Mode,
+    Neighbor,
     NewRecord,
     Outcome,
     Owner,
@@ -97,6 +102,21 @@ def searching(store: HybridStore) -> None:
         assert_type(hit.explanation.legs["keyword"], LegScore)
     store.search("query", vector=[0.1, 0.2], access=Access(user="u1", rooms=("r1",)))
     store.search("query", limit=5)  # type: ignore[call-arg]
+
+
+def linking(store: HybridStore) -> None:
+    assert_type(store.link("1", "2", kind=LinkKind.RELATED, weight=0.5), bool)
+    assert_type(store.link("1", "2", kind="mine", owner=Owner.user("u1"), target_namespace=("n",)), bool)
+    assert_type(store.unlink("1", "2"), int)
+    assert_type(store.links("1", direction="out", kinds=["mine"]), Sequence[Link])
+    found = store.neighbors("1", hops=2, direction=Direction.IN)
+    assert_type(found, Sequence[Neighbor])
+    assert_type(found[0].path, tuple[LinkStep, ...])
+    result = store.search("query", params=SearchParams(expand=3, hops=2, touch=True))
+    assert_type(result.linked, tuple[Hit, ...])
+    assert_type(result.linked[0].explanation.path, tuple[LinkStep, ...])
+    store.add_many(["one", "two"], extracted_together=True)
+    store.link("1", "2", strength=0.5)  # type: ignore[call-arg]
 
 
 def filtering(store: HybridStore) -> Filter:

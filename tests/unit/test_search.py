@@ -17,6 +17,7 @@ from twofold import (
     Access,
     ConfigurationError,
     DegradationCode,
+    EmbeddingSettings,
     F,
     GivenVectors,
     HybridStore,
@@ -27,6 +28,8 @@ from twofold import (
 )
 from twofold.testing import FailingEmbedder, FakeClock, FakeEmbedder, FlakyEmbedder, TableEmbedder
 
+BY_HAND = EmbeddingSettings(fill_in=False)
+"""What is missing stays missing, so that it can be looked at."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -35,7 +38,7 @@ def open_with(
 ) -> HybridStore:
     """A store with a clock that ticks a second a record, so that later ones are newer."""
     clock = FakeClock(START)
-    store = twofold.open(":memory:", embedder=embedder, settings=StoreSettings(clock=clock))
+    store = twofold.open(":memory:", embedder=embedder, settings=StoreSettings(clock=clock, embedding=BY_HAND))
     for id_, text in (records or {}).items():
         store.add(text, id=id_, vector=None if vectors is None else vectors.get(id_))
         clock.advance(seconds=1)

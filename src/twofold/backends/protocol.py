@@ -418,6 +418,24 @@ class Writer(Reader, Protocol):
         """Attach vectors to a pending record if its text is still the one they were made of; whether it was."""
         ...
 
+    def claim_pending(self, visible: Visibility, limit: int, now: datetime, until: datetime) -> dict[int, Record]:
+        """Some of the visible records that wait for a vector and that nobody else has claimed, now claimed until
+        ``until``; none that is parked.
+        """
+        ...
+
+    def release(self, keys: Sequence[int]) -> None:
+        """Give claims back."""
+        ...
+
+    def park(self, key: int, reason: str) -> None:
+        """Leave a waiting record out of claims, for its text was refused, until that changes or it is unparked."""
+        ...
+
+    def unpark(self, visible: Visibility) -> int:
+        """Take visible parked records in again; how many there were."""
+        ...
+
     def set_archived(self, keys: Sequence[int], at: datetime | None) -> None:
         """Archive (or, with None, restore) records; tokens and vectors stay."""
         ...

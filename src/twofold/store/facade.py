@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -19,8 +19,8 @@ from twofold.store.marks import Marks
 from twofold.store.operations import Add, Delete, Get, ListRecords, Operation, Search
 from twofold.store.reading import Reading
 from twofold.store.writing import Writing
-from twofold.types import Access, Mode
-from twofold.types.arguments import checked_items
+from twofold.types import Access, EmbedReport, Mode, Progress
+from twofold.types.arguments import checked_count, checked_flag, checked_items
 
 __all__ = ["HybridStore", "Info"]
 
@@ -132,6 +132,39 @@ class HybridStore(Reading, Writing, Linking):
 
     ainfo = in_thread(info)
 
+    def embed_pending(
+        self,
+        *,
+        access: Access | None = None,
+        batch_size: int | None = None,
+        retry_parked: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> EmbedReport:
+        """Make the vectors that records still wait for. Happens by itself when an embedder is well again.
+
+        Several processes may do it at once: they share the work, and none does what another is doing. It may be
+        called again at any time, and goes on where it ended.
+
+        Args:
+            access: whose records: all that it may see. Default: the handle's, else ``Access()``;
+                ``Access.everything()`` for all there are.
+            batch_size: records embedded and committed together, at least 1. Default: that of the embedding settings.
+            retry_parked: whether records whose text the embedder refused before are tried again.
+            progress: called after each batch is committed.
+
+        Raises:
+            ConfigurationError: there is no embedder, or not the one that the file's vectors are of.
+            StoreError: the store cannot be written.
+        """
+        if batch_size is not None:
+            checked_count(batch_size, "batch_size", least=1)
+        checked_flag(retry_parked, "retry_parked")
+        return self._parts.backfill.run(
+            self._access(access), batch_size=batch_size, retry_parked=retry_parked, progress=progress
+        )
+
+    aembed_pending = in_thread(embed_pending)
+
     def check(self) -> CheckReport:
         """Compare everything derived with the records it is derived from. Changes nothing.
 
@@ -155,6 +188,7 @@ class HybridStore(Reading, Writing, Linking):
         Raises:
             StoreError: another process held the write lock, so that touches are lost; the file is closed all the same.
         """
+        self._parts.backfill.close()
         try:
             self._parts.touches.close()
         finally:

@@ -14,6 +14,7 @@ from twofold.embedders import Embedder, Guard
 from twofold.errors import AccessError, AmbiguousIdError, ConfigurationError, InvalidRecordError
 from twofold.filters import Filter, as_filter
 from twofold.ingest import Ingest
+from twofold.store.backfilling import Backfill
 from twofold.store.touching import Touches
 from twofold.types import Access, Owner, Record
 from twofold.types.access import checked_owner
@@ -38,6 +39,8 @@ class Parts:
     path: str
     touches: Touches
     """What was of use, and is not written yet."""
+    backfill: Backfill
+    """What fills in vectors that are missing."""
 
     @property
     def embedder(self) -> Embedder | None:

@@ -8,6 +8,7 @@ from twofold.backends.sqlite import SqliteBackend
 from twofold.config import StoreSettings
 from twofold.embedders import Embedder, Guard, resolve_embedder
 from twofold.errors import ConfigurationError
+from twofold.store.backfilling import Backfill
 from twofold.store.facade import HybridStore
 from twofold.store.handle import Parts
 from twofold.store.touching import Touches
@@ -46,4 +47,5 @@ def open_store(
     resolved = resolve_embedder(embedder)
     backend = SqliteBackend.open(path, tenant=tenant, settings=settings)
     guard = None if resolved is None else Guard(resolved, settings.embedding)
-    return HybridStore(Parts(backend, guard, settings, os.fspath(path), Touches(backend, settings)))
+    touches, backfill = Touches(backend, settings), Backfill(backend, guard, settings)
+    return HybridStore(Parts(backend, guard, settings, os.fspath(path), touches, backfill))

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -130,16 +130,22 @@ class Touches:
                 if seconds:
                     return
                 self._timer.cancel()
-            self._timer = threading.Timer(seconds, self._by_age)
-            self._timer.daemon = True
-            self._timer.name = "twofold-touches"
-            self._timer.start()
+            timer = threading.Timer(seconds, self._by_age)
+            timer.daemon = True
+            timer.name = "twofold-touches"
+            self._timer = timer
+            try:
+                timer.start()
+            except RuntimeError:  # no thread can be had, at the end of the interpreter say: the next write takes them
+                self._timer = None
 
     def _by_age(self) -> None:
         with self._lock:
             self._timer = None
-        with suppress(StoreError):  # locked, full, or closed meanwhile: they are kept, and the next write takes them
+        try:
             self.flush()
+        except StoreError:  # locked, or full: they are kept, and it is tried again
+            self._start_timer(self._age)
 
 
 def _count(touches: dict[int, Touch], key: int, touch: Touch) -> None:

@@ -7,6 +7,7 @@ from twofold.types.record import UNSET, Fields, NewRecord, Record, Unset, Vector
 from twofold.types.result import (
     Added,
     AddReport,
+    EmbedReport,
     Explanation,
     Hit,
     LegScore,
@@ -27,6 +28,7 @@ __all__ = [
     "Degradation",
     "DegradationCode",
     "Direction",
+    "EmbedReport",
     "Explanation",
     "Fields",
     "Hit",

@@ -12,14 +12,14 @@ __all__ = ["checked_count", "checked_flag", "checked_items"]
 _T = TypeVar("_T")
 
 
-def checked_count(value: object, name: str) -> int:
-    """``value``, if it is a whole number of at least 0.
+def checked_count(value: object, name: str, least: int = 0) -> int:
+    """``value``, if it is a whole number of at least ``least``.
 
     Raises:
         ConfigurationError: it is something else, a bool too.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ConfigurationError(f"{name} is a whole number of at least {least}, not {value!r}")
     return value
 
 

@@ -14,6 +14,7 @@ from twofold.types.record import Record
 __all__ = [
     "AddReport",
     "Added",
+    "EmbedReport",
     "Explanation",
     "Hit",
     "LegScore",
@@ -211,6 +212,20 @@ class Progress:
     """Records finished and committed."""
     total: int | None
     """Records in all; None where the input does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReport:
+    """What became of records that waited for a vector."""
+
+    embedded: int = 0
+    """How many have one now."""
+    parked: int = 0
+    """How many the embedder refused; they are left out until their text changes or they are asked for."""
+    remaining: int = 0
+    """How many still wait, parked ones included."""
+    degradations: tuple[Degradation, ...] = ()
+    """Why the work ended before all was done; empty if it did not."""
 
 
 @dataclass(frozen=True, slots=True)

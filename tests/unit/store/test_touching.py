@@ -175,6 +175,18 @@ def test_a_store_that_touches_nothing_starts_no_thread():
         assert threading.active_count() == before
 
 
+def test_a_search_does_not_need_the_thread(monkeypatch):
+    def start(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with opened() as store:
+        store.add("kettle", id="a")
+        monkeypatch.setattr(threading.Thread, "start", start)
+        assert store.search("kettle", params=TOUCH).ids == ("a",)
+        store.add("another")
+        assert store.get("a").access_count == 1
+
+
 def test_a_timer_does_not_keep_the_interpreter_alive(tmp_path):
     code = """
 import sys, twofold
@@ -214,6 +226,7 @@ def test_a_locked_file_delays_no_search_and_loses_no_touch(tmp_path):
             for _ in range(10):
                 assert store.search("kettle", params=TOUCH).ids == ("a",)
                 sleep(0.05)
+            sleep(0.5)  # the flushes fail, the last one too
             with pytest.raises(StoreBusyError):
                 store.add("x")
             assert store.get("a").access_count == 0

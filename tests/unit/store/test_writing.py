@@ -15,6 +15,7 @@ from twofold import (
     Access,
     AccessError,
     ConfigurationError,
+    EmbeddingSettings,
     F,
     GivenVectors,
     HybridStore,
@@ -45,7 +46,8 @@ def embedder() -> FlakyEmbedder:
 
 @pytest.fixture
 def store(clock: FakeClock, embedder: FlakyEmbedder) -> Iterator[HybridStore]:
-    with twofold.open(":memory:", embedder=embedder, settings=StoreSettings(clock=clock)) as store:
+    settings = StoreSettings(clock=clock, embedding=EmbeddingSettings(fill_in=False))
+    with twofold.open(":memory:", embedder=embedder, settings=settings) as store:
         yield store
 
 

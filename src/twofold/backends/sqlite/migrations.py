@@ -76,9 +76,15 @@ def _links(connection: Connection, _: Creation) -> None:
         connection.execute(statement)
 
 
+def _claims(connection: Connection, _: Creation) -> None:
+    for statement in schema.CLAIMS:
+        connection.execute(statement)
+
+
 MIGRATIONS: Final[tuple[Migration, ...]] = (
     Migration("0001_initial", _initial),
     Migration("0002_links", _links),
+    Migration("0003_claims", _claims),
 )
 """All steps there are, in the order they are taken."""
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from twofold.types import Scope
 
-__all__ = ["APPLICATION_ID", "INITIAL", "LINKS", "SCOPE_CODES", "fts_columns", "fts_ddl"]
+__all__ = ["APPLICATION_ID", "CLAIMS", "INITIAL", "LINKS", "SCOPE_CODES", "fts_columns", "fts_ddl"]
 
 APPLICATION_ID: Final = 0x32464C44
 """Marks a file as twofold's in its SQLite header: the bytes ``2FLD``."""
@@ -112,6 +112,12 @@ LINKS: Final = (
     "CREATE INDEX links_by_target ON links (target, weight DESC, source_rank, kind)",
 )
 """The second migration: links, from either end, the strongest first."""
+
+CLAIMS: Final = (
+    # Until when somebody is making this record's vectors; a claim lapses by itself.
+    "ALTER TABLE pending ADD COLUMN claimed_until INTEGER",
+)
+"""What lets several processes share a back-fill."""
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 

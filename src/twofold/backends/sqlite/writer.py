@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import LinkWrite, Mark, Touch, VectorWrite
+from twofold.backends.protocol import LinkWrite, Mark, Touch, VectorWrite, Visibility
+from twofold.backends.sqlite import pending
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.links import delete_links, drop_links_of, put_links
 from twofold.backends.sqlite.marks import delete_marks, put_marks
@@ -40,7 +41,10 @@ _INSERT: Final = (
 _UPDATE: Final = f"UPDATE records SET {', '.join(f'{name} = ?' for name in COLUMNS)}, generation = ? WHERE key = ?"
 _OLD: Final = "SELECT fields, tags, content_hash FROM records WHERE key = ?"
 _ADD_VECTOR: Final = "INSERT INTO vectors (space, key, part, content_hash, vector) VALUES (?, ?, ?, ?, ?)"
-_ADD_PENDING: Final = "INSERT INTO pending (key) VALUES (?) ON CONFLICT (key) DO UPDATE SET reason = NULL, attempts = 0"
+_ADD_PENDING: Final = (
+    "INSERT INTO pending (key) VALUES (?) ON CONFLICT (key) DO UPDATE SET reason = NULL, attempts = 0,"
+    " claimed_until = NULL"
+)
 _IN: Final = "IN (SELECT value FROM json_each(?))"
 
 
@@ -203,6 +207,22 @@ class SqliteWriter(SqliteReader):
         self._store(key, content_hash, blobs)
         self._connection.execute("UPDATE records SET generation = ? WHERE key = ?", (self._head.generation, key))
         return True
+
+    def claim_pending(self, visible: Visibility, limit: int, now: datetime, until: datetime) -> dict[int, Record]:
+        """Visible records that wait for a vector, claimed until ``until``; see the protocol."""
+        return self.records(pending.claim(self._connection, visible, limit, now, until))
+
+    def release(self, keys: Sequence[int]) -> None:
+        """Give claims back."""
+        pending.release(self._connection, keys)
+
+    def park(self, key: int, reason: str) -> None:
+        """Leave a waiting record out of claims until its text changes or it is unparked."""
+        pending.park(self._connection, key, reason)
+
+    def unpark(self, visible: Visibility) -> int:
+        """Take visible parked records in again."""
+        return pending.unpark(self._connection, visible)
 
     def _checked(self, vectors: VectorWrite | None, content_hash: str) -> list[tuple[int, int, bytes]]:
         """Vectors as (space, part, blob); none if there are none or they were made of another text."""

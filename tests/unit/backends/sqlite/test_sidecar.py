@@ -100,6 +100,15 @@ def test_it_is_saved_at_close_and_used_at_open(
         assert blobs_read == [0], "nothing was read anew"
 
 
+def test_what_took_long_to_build_is_saved_at_once(
+    opened: Callable[..., closing[SqliteBackend]], path: Path, kind: str
+) -> None:
+    with opened() as backend:
+        add(backend, *range(300))
+        assert best(backend, 3) == "m3"
+        assert bool(sidecar_files(str(path))) == (kind != "faiss-flat")
+
+
 def test_one_that_is_behind_is_brought_up(
     opened: Callable[..., closing[SqliteBackend]], path: Path, blobs_read: list[int]
 ) -> None:

@@ -1,0 +1,141 @@
+"""Vectors for records that were stored without one.
+
+A batch is claimed in a short transaction, embedded outside of any, and attached in another. A claim lapses by itself,
+so a process that dies in between holds nothing up; while it lasts no other process embeds the same records. A vector is
+attached only to the text that it was made of, and only to a record that still waits for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Backend, Reader, VectorWrite, Visibility
+from twofold.embedders import Guard, degradation_of
+from twofold.errors import ConfigurationError, EmbeddingError
+from twofold.ingest import pieces_of
+from twofold.types import Access, Degradation, EmbedReport, Progress, Record
+
+__all__ = ["embed_pending"]
+
+_LOOKED_AT: Final = 1_000
+"""How many records are looked through for a text, to learn the length of an embedder's vectors."""
+_TRIED: Final = 10
+"""How many texts are tried for that."""
+
+
+def embed_pending(
+    backend: Backend,
+    guard: Guard | None,
+    access: Access,
+    *,
+    now: Callable[[], datetime],
+    batch_size: int,
+    claim_seconds: float,
+    retry_parked: bool,
+    progress: Callable[[Progress], None] | None,
+    stopped: Callable[[], bool] = lambda: False,
+) -> EmbedReport:
+    """Embed what waits for a vector and ``access`` may see, a batch at a time, until nothing waits or the embedder
+    fails.
+
+    A text that the embedder refuses parks its record and does not stop the others; an embedder that is down ends the
+    work, and what was claimed waits again.
+
+    Raises:
+        ConfigurationError: there is no embedder, or not the one that the file's vectors are of.
+        StoreError: the store cannot be written.
+    """
+    if guard is None or not guard.embeds:
+        raise ConfigurationError("there is no embedder to make vectors with: twofold.open(..., embedder=...)")
+    visible = Visibility(access, now(), include_archived=True)
+    trouble = _adopted(backend, guard, visible)
+    done = parked = 0
+    with backend.read() as reader:
+        total = reader.pending(visible)
+    if retry_parked and total:
+        with backend.write() as writer:
+            writer.unpark(visible)
+    while trouble is None and not stopped():
+        with backend.write() as writer:
+            claimed = writer.claim_pending(visible, batch_size, now(), now() + timedelta(seconds=claim_seconds))
+        if not claimed:
+            break
+        made, failed, trouble = _embedded(guard, claimed)
+        with backend.write() as writer:
+            done += sum(writer.attach(key, vectors) for key, vectors in made.items())
+            for key, error in failed.items():
+                writer.park(key, error.summary)
+            writer.release(list(claimed))
+        parked += len(failed)
+        if progress is not None:
+            progress(Progress(done + parked, total))
+    with backend.read() as reader:
+        remaining = reader.pending(visible)
+    return EmbedReport(done, parked, remaining, () if trouble is None else (trouble,))
+
+
+def _adopted(backend: Backend, guard: Guard, visible: Visibility) -> Degradation | None:
+    """See to it that the file's vectors are the embedder's; why they cannot be, if it does not answer."""
+    with backend.read() as reader:
+        known = reader.fingerprint
+        texts = [] if known is not None else _first_texts(reader, visible)
+    if known is None:
+        vector: npt.NDArray[np.float32] | EmbeddingError | None = None
+        for text in texts:
+            (vector,) = guard.documents([text])
+            if not isinstance(vector, EmbeddingError) or vector.text_at_fault is False:
+                break
+        if vector is None:
+            return None
+        if isinstance(vector, EmbeddingError):
+            return degradation_of(vector)
+        with backend.write() as writer:
+            if writer.fingerprint is None:
+                writer.adopt(guard.fingerprint, int(vector.size))
+            known = writer.fingerprint
+    if known != guard.fingerprint:
+        raise ConfigurationError(
+            f"the file's vectors are of {known!r}, not of {guard.fingerprint!r}; open the store with the embedder "
+            "it was made with"
+        )
+    return None
+
+
+def _first_texts(reader: Reader, visible: Visibility) -> list[str]:
+    """A few texts to learn the length of an embedder's vectors by: it may refuse the first."""
+    records = reader.records(reader.scan(visible, (), _LOOKED_AT, 0)).values()
+    return [text for record in records for _, text in pieces_of(record.fields)][:_TRIED]
+
+
+def _embedded(
+    guard: Guard, claimed: Mapping[int, Record]
+) -> tuple[dict[int, VectorWrite], dict[int, EmbeddingError], Degradation | None]:
+    """Vectors by key, what cannot be embedded by key, and why the embedder is not to be asked further."""
+    pieces = [(key, name, text) for key, record in claimed.items() for name, text in pieces_of(record.fields)]
+    made: dict[int, dict[str, list[npt.NDArray[np.float32]]]] = {key: {} for key in claimed}
+    failed: dict[int, EmbeddingError] = {}
+    trouble: Degradation | None = None
+    untouched: set[int] = set()
+    rows: Sequence[npt.NDArray[np.float32] | EmbeddingError] = guard.documents([text for _, _, text in pieces])
+    for (key, name, _), row in zip(pieces, rows, strict=True):
+        if not isinstance(row, EmbeddingError):
+            made[key].setdefault(name, []).append(row)
+        elif row.text_at_fault is False:
+            trouble = trouble or degradation_of(row)
+            untouched.add(key)
+        else:
+            failed.setdefault(key, row)
+    vectors = {
+        key: VectorWrite(claimed[key].content_hash, {name: np.stack(parts) for name, parts in by_field.items()})
+        for key, by_field in made.items()
+        if by_field and key not in failed and key not in untouched
+    }
+    if trouble is None and failed and not vectors and len(failed) == len(claimed) > 1:
+        # Not one of several texts got a vector: that is the embedder, not the texts.
+        return {}, {}, degradation_of(next(iter(failed.values())))
+    return vectors, failed, trouble
