@@ -12,9 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 import twofold
-from twofold.cli import render
+from twofold.cli import linking, maintenance, render
 from twofold.cli.demo import run_demo
-from twofold.cli.linking import add_commands
 from twofold.cli.opening import EmbedderChoice, opened
 from twofold.cli.options import (
     DEFAULT_STORE,
@@ -385,4 +384,5 @@ def demo(
     run_demo(store, [name.strip() for name in (modules or "").split(",") if name.strip()], embedder, questions or ())
 
 
-add_commands(app)
+linking.add_commands(app)
+maintenance.add_commands(app)

@@ -166,6 +166,37 @@ class VectorContract:
             assert reader.nearest(vector(1, 0), seen_by(), 5) == Nearest((Candidate(key, 1.0),), 0)
         assert backend.check().ok
 
+    def test_who_claims_a_waiting_record_has_it_until_the_claim_lapses(self, backend: Backend) -> None:
+        later, latest = NEW_YEAR + timedelta(hours=1), NEW_YEAR + timedelta(hours=2)
+        with backend.write() as writer:
+            writer.adopt("fake", 2)
+            keys = [writer.insert(make_record(id_, id_), None) for id_ in "abc"]
+        with backend.write() as writer:
+            assert list(writer.claim_pending(seen_by(), 2, NEW_YEAR, later)) == keys[:2]
+            assert list(writer.claim_pending(seen_by(), 9, NEW_YEAR, later)) == keys[2:], "not those of others"
+            assert writer.claim_pending(seen_by(), 9, NEW_YEAR, later) == {}
+            writer.release(keys[:1])
+            assert list(writer.claim_pending(seen_by(), 9, NEW_YEAR, latest)) == keys[:1]
+        with backend.write() as writer:
+            assert list(writer.claim_pending(seen_by(), 9, later, latest)) == keys[1:], "a claim lapses by itself"
+            assert writer.claim_pending(seen_by(Access(user="u")), 0, latest, latest) == {}
+
+    def test_a_parked_record_is_left_out_until_its_text_changes(self, backend: Backend) -> None:
+        with backend.write() as writer:
+            writer.adopt("fake", 2)
+            keys = [writer.insert(make_record(id_, id_), None) for id_ in "abc"]
+            for key in keys:
+                writer.park(key, "no words")
+            assert writer.pending(seen_by()) == 3
+            assert writer.claim_pending(seen_by(), 9, NEW_YEAR, NEW_YEAR) == {}
+            writer.replace(keys[0], make_record("a", "other words"), None)
+            assert list(writer.claim_pending(seen_by(), 9, NEW_YEAR, NEW_YEAR)) == keys[:1]
+            assert writer.unpark(seen_by()) == 2
+            assert list(writer.claim_pending(seen_by(), 9, NEW_YEAR, NEW_YEAR)) == keys
+            record = make_record("b", "b")
+            assert writer.attach(keys[1], make_vectors(record, (1, 0))), "who is parked may still be given one"
+        assert backend.check().ok
+
     def test_vectors_of_an_earlier_text_are_not_attached(self, backend: Backend) -> None:
         old, new = make_record("a", "old"), make_record("a", "new")
         with backend.write() as writer:

@@ -226,3 +226,15 @@ def test_an_interrupt_is_130_without_a_traceback(run, monkeypatch):
     ran = run("list")
     assert (ran.code, ran.out) == (130, "")
     assert "Traceback" not in ran.err
+
+
+@needs_local
+def test_embed_pending_fills_in_what_was_added_without_an_embedder(run):
+    run("add", "the deploy key lies in the vault", "tea or coffee", "--embedder", "none")
+    done = run("embed-pending", "--embedder", "local")
+    assert (done.code, done.out) == (0, "2\t0\t0\n")
+    again = run("embed-pending", "--embedder", "local", "--json")
+    assert again.json == {"embedded": 0, "parked": 0, "remaining": 0, "degradations": []}
+    refused = run("embed-pending", "--embedder", "none")
+    assert refused.code == 2
+    assert "embedder" in refused.err
