@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import Any, Final, NoReturn, TypedDict
 
 from langchain_core.callbacks import (
@@ -12,7 +13,7 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
-from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr
+from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr, field_validator
 
 from langchain_twofold.documents import as_document
 from twofold import Access, Filter, HybridStore, Mode, SearchParams, SearchResult
@@ -79,6 +80,14 @@ class TwofoldRetriever(BaseRetriever):
         It is whoever's that call was: where several users share one retriever, listen to :data:`DEGRADED_EVENT`.
         """
         return self._last_result
+
+    @field_validator("store", mode="before")
+    @classmethod
+    def _checked_store(cls, store: object) -> object:
+        if isinstance(store, (str, PathLike)):
+            message = f"store is an open store: TwofoldRetriever(store=twofold.open({fspath(store)!r}))"
+            raise ValueError(message)  # noqa: TRY004 - what pydantic makes a ValidationError of
+        return store
 
     def _get_relevant_documents(
         self,

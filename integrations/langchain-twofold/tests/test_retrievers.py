@@ -523,3 +523,8 @@ async def test_linked_records_follow_the_hits_if_asked_for(open_store: OpenStore
     assert [document.metadata for document in plain.invoke("kettle")] == [{"n": "hit"}]
     store.add("the next write")
     assert [store.get(id_).access_count for id_ in ("hit", "near", "far")] == [3, 3, 3]  # type: ignore[union-attr]
+
+
+def test_a_path_in_the_place_of_a_store_says_what_to_write() -> None:
+    with pytest.raises(ValidationError, match=r"twofold\.open\('memory\.db'\)"):
+        TwofoldRetriever(store="memory.db")

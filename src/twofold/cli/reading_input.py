@@ -61,7 +61,7 @@ class Input(AbstractContextManager["Input"]):
 
     Args:
         texts: one record each; ``-`` is all of standard input.
-        files: text files, one record each, its path the source.
+        files: text files, one record each, its path the id and the source.
         jsonl: JSON Lines files, one record a line; ``-`` is standard input.
         options: what the command line says of every record, by the names of :class:`NewRecord`; a line of JSON that
             says otherwise wins.
@@ -137,7 +137,8 @@ def _from_text(text: str, options: Mapping[str, Any], stdin: BinaryIO) -> NewRec
 def _from_file(path: Path, options: Mapping[str, Any]) -> NewRecord:
     with _reading(path):
         raw = path.read_bytes()
-    return _record({"source": str(path), **options, "text": _decoded(raw, str(path))}, str(path))
+    # Its path is its id too: the same file added again takes the place of what it was before.
+    return _record({"id": str(path), "source": str(path), **options, "text": _decoded(raw, str(path))}, str(path))
 
 
 def _record(values: Mapping[str, Any], place: str) -> NewRecord:

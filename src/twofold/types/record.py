@@ -233,7 +233,8 @@ class NewRecord:
         if (self.text is None) == (self.fields is None):
             raise InvalidRecordError("give either text=... or fields={name: text, ...}")
         if self.text is not None and not isinstance(self.text, str):
-            raise InvalidRecordError(f"text is text, not {type(self.text).__name__}")
+            hint = "; for several records use add_many([...])" if isinstance(self.text, (list, tuple)) else ""
+            raise InvalidRecordError(f"text is text, not {type(self.text).__name__}{hint}")
         set_ = object.__setattr__
         if self.fields is not None:
             set_(self, "fields", _checked_fields(self.fields))

@@ -14,6 +14,7 @@ def test_a_file_is_one_record_and_its_path_the_source(run, tmp_path):
     assert run("add", "--file", "note.txt", "--embedder", "none").code == 0
     (record,) = listed(run)
     assert (record["text"], record["source"]) == ("first line\nsecond line\n", "note.txt")
+    assert record["id"] == "note.txt", "added again, it takes the place of what it was"
 
 
 def test_standard_input_is_one_record(run):
