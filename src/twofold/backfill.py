@@ -1,13 +1,17 @@
 """Vectors for records that were stored without one.
 
-A batch is claimed in a short transaction, embedded outside of any, and attached in another. A claim lapses by itself,
-so a process that dies in between holds nothing up; while it lasts no other process embeds the same records. A vector is
-attached only to the text that it was made of, and only to a record that still waits for one.
+A batch is claimed in a short transaction, embedded outside of any, and attached in another. While a claim lasts nobody
+else embeds the same records. It is given back however the batch ends, and when the store is closed meanwhile; that of a
+process that dies lapses by itself. A vector is attached only to the text that it was made of, and only to a record that
+still waits for one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -20,7 +24,9 @@ from twofold.errors import ConfigurationError, EmbeddingError
 from twofold.ingest import pieces_of
 from twofold.types import Access, Degradation, EmbedReport, Progress, Record
 
-__all__ = ["embed_pending"]
+__all__ = ["Claims", "embed_pending"]
+
+_LOG = logging.getLogger("twofold.store")
 
 _LOOKED_AT: Final = 1_000
 """How many records are looked through for a text, to learn the length of an embedder's vectors."""
@@ -28,9 +34,69 @@ _TRIED: Final = 10
 """How many texts are tried for that."""
 
 
+class Claims:
+    """What the batches under way in one store have claimed, whichever threads they run in.
+
+    Args:
+        backend: where the records are.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._lock = threading.Lock()
+        self._keys: set[int] = set()
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more can be claimed."""
+        return self._closed
+
+    @contextmanager
+    def batch(self, visible: Visibility, limit: int, now: datetime, until: datetime) -> Iterator[Mapping[int, Record]]:
+        """Records that are the caller's to embed within the block, none if there are none left or all is closed.
+
+        The block gives them back in its own last transaction; if it raises, that is done here.
+        """
+        claimed: dict[int, Record] = {}
+        try:
+            # Noted before it is committed, so that close() misses none: its own transaction comes after this one.
+            with self._backend.write() as writer, self._lock:
+                if not self._closed:
+                    claimed = writer.claim_pending(visible, limit, now, until)
+                    self._keys.update(claimed)
+            yield claimed
+        except BaseException:
+            self._give_back(claimed)
+            raise
+        finally:
+            with self._lock:
+                self._keys.difference_update(claimed)
+
+    def close(self) -> None:
+        """Let nothing more be claimed, and give back what is, without waiting for the embedder; before the backend is
+        closed.
+        """
+        with self._lock:
+            self._closed = True
+            left, self._keys = self._keys, set()
+        self._give_back(left)
+
+    def _give_back(self, keys: Iterable[int]) -> None:
+        given = list(keys)
+        if not given:
+            return
+        try:
+            with self._backend.write() as writer:
+                writer.release(given)
+        except Exception as error:  # noqa: BLE001 - what ended the batch must not be masked, and a claim lapses anyway
+            _LOG.info("claims could not be given back, and lapse by themselves: %s", error)
+
+
 def embed_pending(
     backend: Backend,
     guard: Guard | None,
+    claims: Claims,
     access: Access,
     *,
     now: Callable[[], datetime],
@@ -38,17 +104,16 @@ def embed_pending(
     claim_seconds: float,
     retry_parked: bool,
     progress: Callable[[Progress], None] | None,
-    stopped: Callable[[], bool] = lambda: False,
 ) -> EmbedReport:
-    """Embed what waits for a vector and ``access`` may see, a batch at a time, until nothing waits or the embedder
-    fails.
+    """Embed what waits for a vector and ``access`` may see, a batch at a time, until nothing waits that nobody else
+    is at work on, or the embedder fails.
 
     A text that the embedder refuses parks its record and does not stop the others; an embedder that is down ends the
     work, and what was claimed waits again.
 
     Raises:
         ConfigurationError: there is no embedder, or not the one that the file's vectors are of.
-        StoreError: the store cannot be written.
+        StoreError: the store cannot be written, or has been closed meanwhile.
     """
     if guard is None or not guard.embeds:
         raise ConfigurationError("there is no embedder to make vectors with: twofold.open(..., embedder=...)")
@@ -60,23 +125,23 @@ def embed_pending(
     if retry_parked and total:
         with backend.write() as writer:
             writer.unpark(visible)
-    while trouble is None and not stopped():
-        with backend.write() as writer:
-            claimed = writer.claim_pending(visible, batch_size, now(), now() + timedelta(seconds=claim_seconds))
-        if not claimed:
-            break
-        made, failed, trouble = _embedded(guard, claimed)
-        with backend.write() as writer:
-            done += sum(writer.attach(key, vectors) for key, vectors in made.items())
-            for key, error in failed.items():
-                writer.park(key, error.summary)
-            writer.release(list(claimed))
+    while trouble is None:
+        at = now()
+        with claims.batch(visible, batch_size, at, at + timedelta(seconds=claim_seconds)) as claimed:
+            if not claimed:
+                break
+            made, failed, trouble = _embedded(guard, claimed)
+            with backend.write() as writer:
+                done += sum(writer.attach(key, vectors) for key, vectors in made.items())
+                for key, error in failed.items():
+                    writer.park(key, error.summary)
+                writer.release(list(claimed))
         parked += len(failed)
         if progress is not None:
             progress(Progress(done + parked, total))
     with backend.read() as reader:
-        remaining = reader.pending(visible)
-    return EmbedReport(done, parked, remaining, () if trouble is None else (trouble,))
+        remaining, elsewhere = reader.pending(visible), reader.claimed(visible, now())
+    return EmbedReport(done, parked, remaining, () if trouble is None else (trouble,), elsewhere)
 
 
 def _adopted(backend: Backend, guard: Guard, visible: Visibility) -> Degradation | None:

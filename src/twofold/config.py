@@ -152,8 +152,9 @@ class EmbeddingSettings:
     """How many queries' vectors are kept, those asked for last, so that they need no embedder; 0 or more.
     Default: 256."""
     fill_in: bool = True
-    """Whether vectors that are missing are made by themselves, in the background, when the embedder is well again
-    after it failed; ``embed_pending()`` makes them at any time. Default: True."""
+    """Whether vectors that are missing are made by themselves, in the background, when the embedder answers for
+    the first time and when it is well again after it failed; ``embed_pending()`` makes them at any time.
+    Default: True."""
 
     def __post_init__(self) -> None:
         checked_flag(self.fill_in, "fill_in")

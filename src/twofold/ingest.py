@@ -279,7 +279,8 @@ def write(
         written = [each.outcome in (Outcome.ADDED, Outcome.UPDATED) for each in added]
         writer.put_links(alike.links(keys, written), now)
     if together is not None:
-        writer.put_links(together.links(zip(keys, (each.owner for each in drafts), strict=True)), now)
+        stored = zip(keys, (each.owner for each in drafts), strict=True)
+        writer.put_links(together.links(writer, stored), now)
     return added
 
 

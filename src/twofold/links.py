@@ -100,8 +100,15 @@ class Together:
     def __init__(self) -> None:
         self._last: deque[tuple[int, Owner]] = deque(maxlen=CO_EXTRACTED_REACH)
 
-    def links(self, stored: Iterable[tuple[int, Owner]]) -> list[LinkWrite]:
-        """Those from the records before to each of ``stored``, in order; within one owner."""
+    def links(self, reader: Reader, stored: Iterable[tuple[int, Owner]]) -> list[LinkWrite]:
+        """Those from the records before to each of ``stored``, in order; within one owner.
+
+        Args:
+            reader: the session that the links are written in: what was deleted since the last one is left out.
+            stored: the keys of what this one has stored, and whose they are.
+        """
+        there = reader.identities([key for key, _ in self._last])
+        self._last = deque((each for each in self._last if each[0] in there), CO_EXTRACTED_REACH)
         made = []
         for key, owner in stored:
             made += [

@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from tests.benchmarks.baselines import bare_insert, blocked_embedder
 from tests.benchmarks.data import Corpus, make_corpus
 from tests.benchmarks.indexes import compare
 from tests.benchmarks.timing import interleaved
@@ -76,6 +77,9 @@ def measure(corpus: Corpus, path: Path, *, rivals: bool) -> dict[str, Any]:
         store.add_many(records_of(corpus), batch_size=1000)
         taken = perf_counter() - started
         figures["bulk add, records/s"] = len(corpus.texts) / taken
+    bare = bare_insert(corpus, path.with_name("bare.db"))
+    figures["bare SQLite insert, records/s"] = len(corpus.texts) / bare
+    figures["bulk add takes longer than bare, times"] = taken / bare
     figures["file, bytes/record"] = path.stat().st_size / len(corpus.texts)
     figures["of which vector, bytes/record"] = 4 * dimension
     figures["open to first answer, s"] = open_to_first_answer(path, corpus)
@@ -98,6 +102,9 @@ def measure(corpus: Corpus, path: Path, *, rivals: bool) -> dict[str, Any]:
     for name, taken in times.items():
         figures[f"{name}, median ms"] = statistics.median(taken) * 1000
         figures[f"{name}, p95 ms"] = float(np.quantile(taken, 0.95)) * 1000
+    beyond, after = blocked_embedder(corpus)
+    figures["embedder hangs: beyond the deadline, ms"] = beyond * 1000
+    figures["embedder hangs: the next search, ms"] = after * 1000
     if rivals:
         ratio = statistics.median(times["EnsembleRetriever"]) / statistics.median(times["hybrid"])
         figures["hybrid is faster than EnsembleRetriever, times"] = ratio

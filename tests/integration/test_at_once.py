@@ -1,4 +1,5 @@
-"""Threads and processes that read, write, link and touch one file at once: no error, no loss, all of it sound.
+"""Threads and processes that read, write, link, touch and back-fill one file at once, with an embedder that fails now
+and then: no error, no loss, all of it sound.
 
 A few seconds of it by default; ``TWOFOLD_STRESS_SECONDS=30 pytest tests/integration/test_at_once.py`` is the long run.
 """
@@ -19,17 +20,30 @@ SECONDS = float(os.environ.get("TWOFOLD_STRESS_SECONDS", "3"))
 PROCESSES, THREADS = 2, 8
 
 WORKER = """
-import json, random, sys, time
+import itertools, json, logging, random, sys, time
 from concurrent.futures import ThreadPoolExecutor
 import twofold
-from twofold import Access, SearchParams, StoreSettings
+from twofold import Access, EmbeddingSettings, SearchParams, StoreSettings
 from twofold.testing import FakeEmbedder
 
 path, name, seconds, threads = sys.argv[1], sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
-settings = StoreSettings(touch_flush_seconds=0.1, semantic_links=0.95)
+logging.disable(logging.WARNING)  # an outage is expected, and what is on stderr is taken for an error
+settings = StoreSettings(touch_flush_seconds=0.1, semantic_links=0.95,
+                         embedding=EmbeddingSettings(first_pause=0.05, longest_pause=0.1))
+
+class Flaky(FakeEmbedder):
+    calls, failures = itertools.count(1), itertools.count()
+
+    def embed(self, texts, kind):
+        if kind == "document" and (next(self.calls) % 5 == 0 or time.monotonic() % 1.0 < 0.2):
+            next(self.failures)
+            raise ConnectionError("down")
+        return super().embed(texts, kind)
+
+embedder = Flaky(16)
 TOUCH = SearchParams(touch=True, expand=3, hops=2)
 
-with twofold.open(path, embedder=FakeEmbedder(16), settings=settings) as store:
+with twofold.open(path, embedder=embedder, settings=settings) as store:
     print("ready", flush=True)
     sys.stdin.readline()
     end = time.monotonic() + seconds
@@ -42,7 +56,9 @@ with twofold.open(path, embedder=FakeEmbedder(16), settings=settings) as store:
             number += 1
             id_ = f"r{number}"
             what = chance.random()
-            if what < 0.3:
+            if what < 0.03:
+                store.embed_pending(access=chance.choice((access, Access.everything())), batch_size=5)
+            elif what < 0.3:
                 store.add(f"kettle {id_} of {name}", id=id_, access=access)
                 kept.append(id_)
             elif what < 0.4:
@@ -69,7 +85,7 @@ with twofold.open(path, embedder=FakeEmbedder(16), settings=settings) as store:
 
     with ThreadPoolExecutor(threads) as pool:
         done = list(pool.map(work, range(threads)))
-print(json.dumps(done), flush=True)
+print(json.dumps({"done": done, "failures": next(embedder.failures)}), flush=True)
 """
 
 
@@ -98,7 +114,9 @@ def test_nothing_is_lost_when_all_is_done_at_once(tmp_path: Path) -> None:
         for number, process in enumerate(processes):
             said, errors = process.communicate(timeout=SECONDS * 5 + 120)
             assert (process.returncode, errors) == (0, "")
-            reports.update({f"p{number}-{thread}": each for thread, each in enumerate(json.loads(said))})
+            answer = json.loads(said)
+            assert answer["failures"] > 0
+            reports.update({f"p{number}-{thread}": each for thread, each in enumerate(answer["done"])})
 
         assert sum(each["number"] for each in reports.values()) > 100
         for user, each in reports.items():
@@ -113,5 +131,8 @@ def test_nothing_is_lost_when_all_is_done_at_once(tmp_path: Path) -> None:
         shared = store.get("shared")
         assert shared is not None
         assert shared.access_count == sum(each["touched"] for each in reports.values()) > 0
+        filled_in = store.embed_pending(access=Access.everything())
+        assert (filled_in.remaining, filled_in.degradations) == (0, ()), "no claim outlives the process that made it"
+        assert store.info(access=Access.everything()).pending == 0
         report = store.check()
         assert report.ok, report.damage

@@ -1,11 +1,13 @@
 """Retrieval is not broken: nDCG@10 and friends on judged sets, with vectors made beforehand.
 
-The sets are not part of the project; where they are absent these tests are skipped. Metrics by ``ir-measures``.
+The sets are not part of the project: they are looked for beside the clone, or in the folder that the environment
+variable ``TWOFOLD_JUDGED_SETS`` names; where they are absent these tests are skipped. Metrics by ``ir-measures``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +22,7 @@ from ir_measures import RR, Qrel, R, ScoredDoc, nDCG
 import twofold
 from twofold import GivenVectors, NewRecord, StoreSettings
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(os.environ.get("TWOFOLD_JUDGED_SETS", Path(__file__).resolve().parents[3] / "shared" / "data"))
 
 
 @dataclass

@@ -17,13 +17,14 @@ import pytest
 
 import twofold
 from twofold import errors
-from twofold.store import Delete, Get, HybridStore, ListRecords, Search
+from twofold.store import Delete, Get, HybridStore, ListNamespaces, ListRecords, Search
 
 CLASSES = [getattr(twofold, name) for name in twofold.__all__ if inspect.isclass(getattr(twofold, name))]
 DATACLASSES = [
     *(kind for kind in CLASSES if dataclasses.is_dataclass(kind) and kind is not twofold.F),
     Get,
     Search,
+    ListNamespaces,
     ListRecords,
     Delete,
 ]
@@ -111,7 +112,13 @@ def documented(kind: type) -> Iterator[tuple[str, ast.expr | None, str]]:
 
 
 @pytest.mark.parametrize(
-    ("operation", "method"), [(Search, HybridStore.search), (ListRecords, HybridStore.list), (Get, HybridStore.get)]
+    ("operation", "method"),
+    [
+        (Search, HybridStore.search),
+        (ListRecords, HybridStore.list),
+        (ListNamespaces, HybridStore.namespaces),
+        (Get, HybridStore.get),
+    ],
 )
 def test_an_operation_has_the_defaults_of_its_method(operation: type, method: types.FunctionType) -> None:
     parameters = inspect.signature(method).parameters

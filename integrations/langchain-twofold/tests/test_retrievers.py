@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import importlib.util
 import inspect
 import pickle
 import string
@@ -25,6 +26,8 @@ from twofold import A, Access, F, HybridStore, SearchParams
 from twofold.testing import FakeEmbedder, FlakyEmbedder
 
 OpenStore = Callable[..., HybridStore]
+
+needs_faiss = pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed")
 
 NOTES = [f"The deploy note of team {name}." for name in ("red", "green", "blue", "white", "black")]
 NESTED = {"z": [1, None, True, 1.5, {"é": "ü"}], "a": {"b": {"c": []}}, "id": 1, "_id": "x", "source": "s"}
@@ -386,6 +389,44 @@ async def test_astream_events_tells_of_degradations(open_store: OpenStore) -> No
     (told,) = [event for event in events if event["event"] == "on_custom_event"]
     assert told["name"] == DEGRADED_EVENT
     assert [each["code"] for each in told["data"]["degradations"]] == ["embedder_unreachable"]
+
+
+async def test_records_that_wait_for_a_vector_are_told_of(open_store: OpenStore) -> None:
+    settings = twofold.StoreSettings(embedding=twofold.EmbeddingSettings(fill_in=False))
+    embedder = FlakyEmbedder()
+    store = open_store(embedder=embedder, settings=settings)
+    store.add("The deploy key.", id="x")
+    embedder.down = True
+    store.add("The deploy note.", id="y")
+    embedder.down = False
+    retriever, recorder = TwofoldRetriever(store=store), Recorder()
+    config: Any = {"callbacks": [recorder]}
+    for documents in (retriever.invoke("deploy note", config), await retriever.ainvoke("deploy note", config)):
+        assert {document.id for document in documents} == {"x", "y"}
+    assert [seen for seen in recorder.seen if seen[0] == DEGRADED_EVENT] == [(DEGRADED_EVENT, ["vectors_pending"])] * 2
+    recorder.seen.clear()
+    store.embed_pending()
+    assert len(retriever.invoke("deploy note", config)) == 2
+    assert [name for name, _ in recorder.seen] == ["start", "end"]
+
+
+@needs_faiss
+async def test_another_index_answers_the_same(open_store: OpenStore) -> None:
+    retrievers = []
+    for settings in (twofold.StoreSettings(), twofold.StoreSettings(index="faiss-flat")):
+        store = open_store(settings=settings)
+        store.add_many([{"text": text, "id": str(number)} for number, text in enumerate(NOTES)])
+        store.add("The deploy note of u1.", id="u1", access=Access(user="u1"))
+        retrievers.append(TwofoldRetriever(store=store, k=3, mode="vector", with_scores=True))
+    exact, faiss = retrievers
+    for access in (Access(), Access(user="u1")):
+        found = faiss.invoke("deploy note of u1", access=access)
+        assert found == exact.invoke("deploy note of u1", access=access)
+        assert found == await faiss.ainvoke("deploy note of u1", access=access)
+        assert (found[0].id == "u1") == (access.user == "u1")
+    assert faiss.last_result is not None
+    assert not faiss.last_result.degraded
+    assert faiss.store.info().backend.details["vector_index"] == "faiss-flat"
 
 
 async def test_async_leaves_the_loop_free(open_store: OpenStore, gated: Any) -> None:

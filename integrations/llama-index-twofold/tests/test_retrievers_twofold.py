@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import importlib.util
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ from twofold import Access, GivenVectors, HybridStore, SearchParams
 from twofold.testing import FlakyEmbedder, TableEmbedder
 
 OpenStore = Callable[..., HybridStore]
+
+needs_faiss = pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="faiss-cpu is not installed")
 
 NESTED = {"z": [1, None, True, 1.5, {"é": "ü"}], "a": {"b": {"c": []}}, "document_id": "d", "ref_doc_id": 3}
 
@@ -345,6 +348,62 @@ async def test_degradations_are_told(open_store: OpenStore, recorder: Recorder) 
     assert [set(event.degradations) for event in told] == [{"embedder_unreachable"}] * 2
     assert retriever.last_result is not None
     assert retriever.last_result.has("embedder_unreachable")
+
+
+async def test_records_that_wait_for_a_vector_are_told_of(open_store: OpenStore, recorder: Recorder) -> None:
+    settings = twofold.StoreSettings(embedding=twofold.EmbeddingSettings(fill_in=False))
+    embedder = FlakyEmbedder()
+    store = open_store(embedder=embedder, settings=settings)
+    store.add("The deploy key.", id="x")
+    embedder.down = True
+    store.add("The deploy note.", id="y")
+    embedder.down = False
+    retriever = TwofoldRetriever(store)
+    for found in (retriever.retrieve("deploy note"), await retriever.aretrieve("deploy note")):
+        assert set(ids(found)) == {"x", "y"}
+    store.embed_pending()
+    assert len(retriever.retrieve("deploy note")) == 2
+    told = [set(event.degradations) for event in recorder.of(TwofoldSearchEvent)]
+    assert told == [{"vectors_pending"}, {"vectors_pending"}, set()]
+
+
+@needs_faiss
+async def test_another_index_answers_the_same(open_store: OpenStore) -> None:
+    stores = [open_store(settings=twofold.StoreSettings(index=index)) for index in ("exact", "faiss-flat")]
+    for store in stores:
+        for name in ("red", "green", "blue"):
+            store.add(f"The deploy note of team {name}.", id=name)
+        store.add("The deploy note of u1.", id="u1", access=Access(user="u1"))
+    for access in (Access(), Access(user="u1")):
+        exact, faiss = (TwofoldRetriever(store, access=access, mode="vector") for store in stores)
+        found = faiss.retrieve("deploy note of u1")
+        expected = [(each.node_id, each.score) for each in exact.retrieve("deploy note of u1")]
+        assert [(each.node_id, each.score) for each in found] == expected
+        assert ids(await faiss.aretrieve("deploy note of u1")) == ids(found)
+        assert (ids(found)[0] == "u1") == (access.user == "u1")
+        assert faiss.last_result is not None
+        assert not faiss.last_result.degraded
+    assert stores[1].info().backend.details["vector_index"] == "faiss-flat"
+
+
+async def test_each_retrieval_touches_its_hits_once_if_asked_to(open_store: OpenStore) -> None:
+    store = open_store()
+    store.add("The deploy key.", id="x")
+    store.add("Lunch is at noon.", id="y")
+    retriever = TwofoldRetriever(store, mode="keyword", params=SearchParams(touch=True))
+    bundle = QueryBundle("deploy", custom_embedding_strs=["deploying"])
+    for times, asked in ((1, "deploy"), (2, bundle)):
+        assert ids(retriever.retrieve(asked)) == ["x"]
+        assert counts_of_use(store) == {"x": times, "y": 0}
+    assert ids(await retriever.aretrieve("deploy")) == ["x"]
+    assert ids(TwofoldRetriever(store, mode="keyword").retrieve("deploy")) == ["x"]
+    assert counts_of_use(store) == {"x": 3, "y": 0}
+
+
+def counts_of_use(store: HybridStore) -> dict[str, int]:
+    """What has been touched is written together with the next write."""
+    store.add("the next write", id="z")
+    return {record.id: record.access_count for record in store.get_many(["x", "y"])}
 
 
 async def test_inside_a_query_engine(open_store: OpenStore) -> None:

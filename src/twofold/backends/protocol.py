@@ -333,6 +333,10 @@ class Reader(Protocol):
         """
         ...
 
+    def claimed(self, visible: Visibility, now: datetime) -> int:
+        """How many of those are claimed at ``now``: somebody is embedding them."""
+        ...
+
     def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
         """Keys of the owner's living records in this namespace with this text."""
         ...

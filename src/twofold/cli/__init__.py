@@ -17,8 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: what stands behind its name. Default: the process's.
 
     Returns:
-        0 if all is well, 1 if nothing was found or something is damaged, 2 after a mistake of the user's, 130 if
-        interrupted, 141 if the reader of the output went away.
+        0 if all is well, 1 if nothing was found, something is damaged or records still wait for vectors, 2 after a
+        mistake of the user's, 130 if interrupted, 141 if the reader of the output went away.
     """
     logging.getLogger("twofold").addHandler(logging.NullHandler())  # what goes wrong is shown with the answer
     for stream in (sys.stdout, sys.stderr):

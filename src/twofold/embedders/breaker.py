@@ -83,6 +83,8 @@ class Breaker:
         self._clock = clock
         self.on_recovery: Callable[[], None] | None = None
         """Called once after each outage, by the thread whose call succeeded, outside of any lock; must not raise."""
+        self.on_first_answer: Callable[[], None] | None = None
+        """Likewise, called at the very first success, unless that ends an outage."""
         self._lock = threading.Lock()
         self._state = BreakerState.CLOSED
         self._round = 0
@@ -155,6 +157,7 @@ class Breaker:
         """The call gave vectors, or at least an answer that only the text is to blame for."""
         with self._lock:
             self._documents -= kind == "document"
+            first = not self._ever_succeeded
             self._ever_succeeded = True
             if ticket != self._round:
                 return
@@ -166,8 +169,9 @@ class Breaker:
             self._for_queries_only = False
         if recovered:
             logger.info("%s answers again", self._name)
-            if self.on_recovery is not None:
-                self.on_recovery()
+        callback = self.on_recovery if recovered else self.on_first_answer if first else None
+        if callback is not None:
+            callback()
 
     def failed(self, ticket: int, kind: EmbeddingKind, error: EmbeddingError) -> None:
         """The call gave nothing usable. One that ran out of time opens the breaker at once: the next would too."""

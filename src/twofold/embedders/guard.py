@@ -94,6 +94,12 @@ class Guard:
         """
         self._breaker.on_recovery = callback
 
+    def when_first_answered(self, callback: Callable[[], None] | None) -> None:
+        """Have ``callback`` called once, when the embedder answers for the first time; if that ends an outage, the
+        other one is called instead. See :meth:`when_recovered`.
+        """
+        self._breaker.on_first_answer = callback
+
     def query(self, text: str) -> _Vector:
         """The vector of ``text`` as a query, shape (dimension,), finite, not all zero; not to be written to.
 

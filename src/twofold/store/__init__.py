@@ -3,7 +3,7 @@
 from twofold.store.facade import HybridStore, Info
 from twofold.store.marks import Marks
 from twofold.store.opening import open_store
-from twofold.store.operations import Add, Delete, Get, ListRecords, Operation, Search
+from twofold.store.operations import Add, Delete, Get, ListNamespaces, ListRecords, Operation, Search
 
 __all__ = [
     "Add",
@@ -11,6 +11,7 @@ __all__ = [
     "Get",
     "HybridStore",
     "Info",
+    "ListNamespaces",
     "ListRecords",
     "Marks",
     "Operation",

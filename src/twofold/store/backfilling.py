@@ -1,4 +1,8 @@
-"""Filling in vectors that are missing: when asked to, and by itself when an embedder is well again."""
+"""Filling in vectors that are missing: when asked to, and by itself when an embedder is well.
+
+Calls run side by side, for claims keep them apart. What happens by itself runs in one thread at most, and begins only
+when no call of this store is at work: that would only leave less for the call to do and to report.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ import logging
 import threading
 from collections.abc import Callable
 
-from twofold.backends.protocol import Backend
-from twofold.backfill import embed_pending
+from twofold.backends.protocol import Backend, Visibility
+from twofold.backfill import Claims, embed_pending
 from twofold.config import StoreSettings
 from twofold.embedders import Guard
 from twofold.errors import TwofoldError
@@ -31,10 +35,18 @@ class Backfill:
         self._backend = backend
         self._guard = guard
         self._settings = settings
-        self._closed = threading.Event()
-        self._running = threading.Lock()
+        self._claims = Claims(backend)
+        self._lock = threading.Lock()  # of what follows
+        self._calls = 0
+        """How many calls are at work."""
+        self._by_itself_at_work = False
+        self._wanted = False
+        """Whether it is to happen by itself, as soon as it may."""
+        self._outage_over = False
+        """Whether the embedder has come back from an outage: then a file that has no vectors yet is filled too."""
         if guard is not None and guard.embeds and settings.embedding.fill_in and not backend.read_only:
-            guard.when_recovered(self._start)
+            guard.when_first_answered(self._answered)
+            guard.when_recovered(self._recovered)
 
     def run(
         self,
@@ -44,21 +56,38 @@ class Backfill:
         retry_parked: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> EmbedReport:
-        """See :meth:`HybridStore.embed_pending`. One at a time: another thread's is waited for."""
-        with self._running:
-            return self._run(access, batch_size, retry_parked, progress)
+        """See :meth:`HybridStore.embed_pending`."""
+        with self._lock:
+            self._calls += 1
+        try:
+            return self._run(access, batch_size=batch_size, retry_parked=retry_parked, progress=progress)
+        finally:
+            with self._lock:
+                self._calls -= 1
+            self._start_if_wanted()
+
+    def close(self) -> None:
+        """Start nothing more, and give back what is claimed; before the backend is closed. The embedder is not waited
+        for: what it answers later finds the store closed.
+        """
+        if self._guard is not None:
+            self._guard.when_first_answered(None)
+            self._guard.when_recovered(None)
+        self._claims.close()
 
     def _run(
         self,
         access: Access,
-        batch_size: int | None,
-        retry_parked: bool,  # noqa: FBT001 - passed on
-        progress: Callable[[Progress], None] | None,
+        *,
+        batch_size: int | None = None,
+        retry_parked: bool = False,
+        progress: Callable[[Progress], None] | None = None,
     ) -> EmbedReport:
         embedding = self._settings.embedding
         return embed_pending(
             self._backend,
             self._guard,
+            self._claims,
             access,
             now=self._settings.clock,
             batch_size=embedding.batch_size if batch_size is None else batch_size,
@@ -66,28 +95,47 @@ class Backfill:
             claim_seconds=60.0 + 10 * embedding.document_deadline,
             retry_parked=retry_parked,
             progress=progress,
-            stopped=self._closed.is_set,
         )
 
-    def close(self) -> None:
-        """Start nothing more; what runs ends with its batch."""
-        self._closed.set()
-        if self._guard is not None:
-            self._guard.when_recovered(None)
+    def _answered(self) -> None:
+        with self._lock:
+            self._wanted = True
+        self._start_if_wanted()
 
-    def _start(self) -> None:
-        if not self._closed.is_set():
+    def _recovered(self) -> None:
+        with self._lock:
+            self._outage_over = True
+        self._answered()
+
+    def _start_if_wanted(self) -> None:
+        with self._lock:
+            if not self._wanted or self._calls or self._by_itself_at_work or self._claims.closed:
+                return
+            self._wanted, self._by_itself_at_work = False, True
+        try:
             threading.Thread(target=self._by_itself, name="twofold-backfill", daemon=True).start()
+        except RuntimeError:  # no thread can be had, at the end of the interpreter say: the next recovery tries again
+            self._by_itself_at_work = False
 
     def _by_itself(self) -> None:
-        if not self._running.acquire(blocking=False):
-            return  # one is at work already, and goes on until nothing is left
         try:
-            report = self._run(Access.everything(), None, False, None)  # noqa: FBT003 - nothing parked
+            if self._anything_waits() and self._run(Access.everything()).embedded:
+                _LOG.info("vectors that were missing have been filled in")
         except TwofoldError as error:  # closed, busy or full meanwhile: the next recovery, or the user, tries again
             _LOG.info("vectors could not be filled in: %s", error)
-        else:
-            if report.embedded:
-                _LOG.info("vectors that were missing have been filled in")
         finally:
-            self._running.release()
+            with self._lock:
+                self._by_itself_at_work = False
+            self._start_if_wanted()
+
+    def _anything_waits(self) -> bool:
+        """Whether the file waits for vectors of this embedder. One that has none yet is not taken over just because
+        the embedder answers: that is for a write, or the user, to do.
+        """
+        visible = Visibility(Access.everything(), self._settings.clock(), include_archived=True)
+        with self._backend.read() as reader:
+            known = reader.fingerprint
+            if known is None and not self._outage_over:
+                return False
+            mine = self._guard is not None and known in (None, self._guard.fingerprint)
+            return mine and reader.pending(visible) > 0

@@ -16,7 +16,7 @@ from twofold.search import PreparedSearch, answer, prepare
 from twofold.store.asynchronous import in_thread
 from twofold.store.linking import Linking
 from twofold.store.marks import Marks
-from twofold.store.operations import Add, Delete, Get, ListRecords, Operation, Search
+from twofold.store.operations import Add, Delete, Get, ListNamespaces, ListRecords, Operation, Search
 from twofold.store.reading import Reading
 from twofold.store.writing import Writing
 from twofold.types import Access, EmbedReport, Mode, Progress
@@ -73,7 +73,8 @@ class HybridStore(Reading, Writing, Linking):
         Reads see the state before the batch; writes happen in order; texts are embedded first.
 
         Args:
-            operations: ``Get``, ``Search``, ``ListRecords``, ``Add`` and ``Delete`` of :mod:`twofold.store`.
+            operations: ``Get``, ``Search``, ``ListRecords``, ``ListNamespaces``, ``Add`` and ``Delete`` of
+                :mod:`twofold.store`.
             access: who asks. Default: the handle's, else ``Access()``.
 
         Returns:
@@ -87,7 +88,7 @@ class HybridStore(Reading, Writing, Linking):
         for operation in asked:
             if not isinstance(operation, Operation):
                 raise ConfigurationError(
-                    f"an operation is a Get, Search, ListRecords, Add or Delete, not {operation!r}"
+                    f"an operation is a Get, Search, ListRecords, ListNamespaces, Add or Delete, not {operation!r}"
                 )
         adds = [self._draft(index, each.record, asker) for index, each in enumerate(asked) if isinstance(each, Add)]
         searches = {index: self._prepared(each, asker) for index, each in enumerate(asked) if isinstance(each, Search)}
@@ -104,8 +105,7 @@ class HybridStore(Reading, Writing, Linking):
             for index, each in enumerate(asked):
                 if isinstance(each, Add):
                     change, vectors = next(waiting)
-                    one = type(made)(made.fingerprint, made.dimension, (vectors,), made.degradations)
-                    results[index] = self._stored(writer, [change], one, "add")[0]
+                    results[index] = self._stored(writer, [change], replace(made, vectors=(vectors,)), "add")[0]
                 elif isinstance(each, Delete):
                     results[index] = self._delete_one(writer, each, asker)
             return results
@@ -140,10 +140,13 @@ class HybridStore(Reading, Writing, Linking):
         retry_parked: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> EmbedReport:
-        """Make the vectors that records still wait for. Happens by itself when an embedder is well again.
+        """Make the vectors that records still wait for. Happens by itself when an embedder is well again, and when it
+        answers for the first time.
 
-        Several processes may do it at once: they share the work, and none does what another is doing. It may be
-        called again at any time, and goes on where it ended.
+        Several threads and processes may do it at once: they share the work, and none does what another is doing. None
+        waits for another either: what others are still at work on when this call ends is the report's ``elsewhere``.
+        It may be called again at any time, and goes on where it ended. What ends it early, ``close()`` included, leaves
+        the rest to the next call.
 
         Args:
             access: whose records: all that it may see. Default: the handle's, else ``Access()``;
@@ -154,7 +157,7 @@ class HybridStore(Reading, Writing, Linking):
 
         Raises:
             ConfigurationError: there is no embedder, or not the one that the file's vectors are of.
-            StoreError: the store cannot be written.
+            StoreError: the store cannot be written, or was closed meanwhile.
         """
         if batch_size is not None:
             checked_count(batch_size, "batch_size", least=1)
@@ -239,6 +242,10 @@ class HybridStore(Reading, Writing, Linking):
             return record if record is not None and self._living(record, include_archived=False) else None
         if isinstance(each, ListRecords):
             return self._listed(reader, self._visible(access, each.where), each.order, each.limit, each.offset)
+        if isinstance(each, ListNamespaces):
+            return self._namespaces(
+                reader, access, each.prefix, each.suffix, max_depth=each.max_depth, limit=each.limit, offset=each.offset
+            )
         raise ConfigurationError(f"{each!r} is no read")
 
     def _delete_one(self, writer: Writer, each: Delete, access: Access) -> bool:

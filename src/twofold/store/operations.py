@@ -14,7 +14,7 @@ from twofold.config import SearchParams
 from twofold.store.handle import FilterLike
 from twofold.types import Mode, NewRecord, Owner, Record, Vectors
 
-__all__ = ["Add", "Delete", "Get", "ListRecords", "Operation", "Search"]
+__all__ = ["Add", "Delete", "Get", "ListNamespaces", "ListRecords", "Operation", "Search"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,22 @@ class ListRecords:
 
 
 @dataclass(frozen=True, slots=True)
+class ListNamespaces:
+    """List the namespaces that hold visible records; its result is what ``store.namespaces`` gives."""
+
+    prefix: Sequence[str] = ()
+    """Words they begin with; ``"*"`` is any one word. Default: any."""
+    suffix: Sequence[str] = ()
+    """Words they end with; ``"*"`` is any one word. Default: any."""
+    max_depth: int | None = None
+    """Cut them to this many words first. Default: whole."""
+    limit: int | None = None
+    """How many at most. Default: all."""
+    offset: int = 0
+    """How many to leave out first. Default: 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class Add:
     """Store a record; its result is an ``Added``. Of one id added twice the last wins."""
 
@@ -83,5 +99,5 @@ class Delete:
     """Whose it is. Default: as ``store.get``."""
 
 
-Operation: TypeAlias = Get | Search | ListRecords | Add | Delete
+Operation: TypeAlias = Get | Search | ListRecords | ListNamespaces | Add | Delete
 """One of them."""

@@ -221,15 +221,9 @@ class Reading(Handle):
             offset: how many to leave out first.
             access: who asks. Default: the handle's, else ``Access()``.
         """
-        begins, ends = checked_namespace(prefix), checked_namespace(suffix)
-        checked_count(offset, "offset")
-        for name, value in (("max_depth", max_depth), ("limit", limit)):
-            if value is not None:
-                checked_count(value, name)
-        found = [path for path in self.distinct("namespace", access=access) if _path_matches(path, begins, ends)]
-        cut = dict.fromkeys(path[:max_depth] for path in found)
-        stop = None if limit is None else offset + limit
-        return sorted(cut)[offset:stop]
+        asker = self._access(access)
+        with self._backend.read() as reader:
+            return self._namespaces(reader, asker, prefix, suffix, max_depth=max_depth, limit=limit, offset=offset)
 
     anamespaces = in_thread(namespaces)
 
@@ -246,6 +240,28 @@ class Reading(Handle):
         keys = reader.scan(visible, orders, limit, checked_count(offset, "offset"))
         records = reader.records(keys)
         return [records[key] for key in keys]
+
+    def _namespaces(
+        self,
+        reader: Reader,
+        access: Access,
+        prefix: Sequence[str],
+        suffix: Sequence[str],
+        *,
+        max_depth: int | None,
+        limit: int | None,
+        offset: int,
+    ) -> Sequence[tuple[str, ...]]:
+        """What :meth:`namespaces` gives, within a session."""
+        begins, ends = checked_namespace(prefix), checked_namespace(suffix)
+        checked_count(offset, "offset")
+        for name, value in (("max_depth", max_depth), ("limit", limit)):
+            if value is not None:
+                checked_count(value, name)
+        paths = reader.distinct("namespace", self._visible(access))
+        cut = {path[:max_depth] for path in paths if _path_matches(path, begins, ends)}
+        stop = None if limit is None else offset + limit
+        return sorted(cut)[offset:stop]
 
     def _search_request(
         self,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, get_args
 
-from twofold.backends.protocol import Visibility, Writer
+from twofold.backends.protocol import Reader, Visibility, Writer
 from twofold.errors import AccessError, ConfigurationError, InvalidRecordError, RecordNotFoundError
 from twofold.filters import A
 from twofold.ingest import Draft, Duplicates, Embedded, batches, draft, embed, write
@@ -402,10 +402,10 @@ class Writing(Handle):
             writer.set_archived(list(keys.values()), at)
         return len(keys)
 
-    def _writable(self, writer: Any, visible: Visibility) -> Sequence[int]:
+    def _writable(self, reader: Reader, visible: Visibility) -> Sequence[int]:
         """Keys of what is visible and may also be written."""
-        keys = writer.scan(visible, (), None, 0)
-        owners = {key: identity.owner for key, identity in writer.identities(keys).items()}
+        keys = reader.scan(visible, (), None, 0)
+        owners = {key: identity.owner for key, identity in reader.identities(keys).items()}
         return [key for key in keys if visible.access.can_write(owners[key])]
 
 

@@ -175,7 +175,9 @@ class VectorContract:
             assert list(writer.claim_pending(seen_by(), 2, NEW_YEAR, later)) == keys[:2]
             assert list(writer.claim_pending(seen_by(), 9, NEW_YEAR, later)) == keys[2:], "not those of others"
             assert writer.claim_pending(seen_by(), 9, NEW_YEAR, later) == {}
+            assert (writer.claimed(seen_by(), NEW_YEAR), writer.claimed(seen_by(), later)) == (3, 0)
             writer.release(keys[:1])
+            assert (writer.claimed(seen_by(), NEW_YEAR), writer.pending(seen_by())) == (2, 3)
             assert list(writer.claim_pending(seen_by(), 9, NEW_YEAR, latest)) == keys[:1]
         with backend.write() as writer:
             assert list(writer.claim_pending(seen_by(), 9, later, latest)) == keys[1:], "a claim lapses by itself"

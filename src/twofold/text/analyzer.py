@@ -34,8 +34,10 @@ _CACHED_LENGTH: Final = 48  # code points; longer pieces seldom come again
 class _Tokens(NamedTuple):
     """What one piece of text between white space gives."""
 
-    inline: tuple[str, ...]
-    tail: tuple[str, ...]
+    inline: str
+    """The parts, with a space between them."""
+    tail: str
+    """The wholes likewise."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,16 @@ class Analyzer:
         Each is 1 to 255 code points long and holds no white space, control character or surrogate, so that
         ``" ".join(tokens)`` splits back into them. Stop words are among them.
         """
+        joined = self.joined(text)
+        return joined.split(" ") if joined else []
+
+    def joined(self, text: str) -> str:
+        """The same tokens as one text, with a space between them: what the index is given."""
         seen = self._seen
-        inline: list[str] = []
-        tail: list[str] = []
-        for piece in text.split():
-            found = seen.get(piece) or self._analyse(piece)
-            inline += found.inline
-            if found.tail:
-                tail += found.tail
-        return inline + tail
+        found = [seen.get(piece) or self._analyse(piece) for piece in text.split()]
+        words = [inline for inline, _ in found if inline]
+        words += [tail for _, tail in found if tail]
+        return " ".join(words)
 
     def query(self, text: str) -> KeywordQuery:
         """What to search for when asked for ``text``, all of which is taken as plain text.
@@ -128,7 +131,7 @@ class Analyzer:
                     tail.append(chunk.whole[:MAX_TOKEN])
                 for words in chunk.inner:
                     tail += [_part(word, self._stem) for word in words]
-        found = _Tokens(tuple(inline), tuple(tail))
+        found = _Tokens(" ".join(inline), " ".join(tail))
         if len(piece) <= _CACHED_LENGTH:
             if len(self._seen) >= _CACHED_PIECES:
                 self._seen.clear()  # the frequent ones are back at once

@@ -105,7 +105,7 @@ class Access:
 
     @classmethod
     def everything(cls) -> Access:
-        """Reads and writes every record of the tenant: export, doctor, re-embedding.
+        """Reads and writes every record of the tenant: export, maintenance.
 
         No adapter uses it by itself.
         """

@@ -199,7 +199,7 @@ class Added:
     pending: bool = False
     """Whether its vector is still to be made."""
     near_duplicates: tuple[NearDuplicate, ...] = ()
-    """Records much like it, if they were asked for."""
+    """Records much like it; empty in this release."""
     degradations: tuple[Degradation, ...] = ()
     """Why the write is less than it could be."""
 
@@ -226,6 +226,8 @@ class EmbedReport:
     """How many still wait, parked ones included."""
     degradations: tuple[Degradation, ...] = ()
     """Why the work ended before all was done; empty if it did not."""
+    elsewhere: int = 0
+    """How many of those that still wait another call or process is embedding just now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
@@ -29,6 +30,8 @@ def as_vector(value: object, dimension: int | None, what: str) -> npt.NDArray[np
         InvalidVectorError: wrong length, all zero, NaN or infinite (float32 reaches from 1e-45 to 3.4e38), or no
             numbers at all.
     """
+    if _is_sound(value, dimension):
+        return value.copy()
     numbers = _numbers(value, what)
     if numbers.ndim == 2 and numbers.shape[0] == 1:
         numbers = numbers[0]
@@ -83,6 +86,19 @@ def as_matrix(value: object, dimension: int | None, what: str) -> npt.NDArray[np
         name = f"{what}, part {place} of {len(parts)}," if len(parts) > 1 else what
         rows.append(as_vector(part, rows[0].size if rows else dimension, name))
     return np.stack(rows)
+
+
+def _is_sound(value: object, dimension: int | None) -> TypeGuard[npt.NDArray[np.float32]]:
+    """Whether ``value`` is plainly a good vector, as nearly all are; False leaves it to the full examination.
+
+    The sum of squares of finite float32 numbers that are not all zero is finite and above 0, but for numbers beyond
+    1e19 or below 1e-19; NaN and infinities never pass.
+    """
+    if type(value) is not np.ndarray or value.dtype != np.float32 or value.ndim != 1:
+        return False
+    if value.size == 0 or (dimension is not None and value.size != dimension):
+        return False
+    return 0.0 < float(value @ value) < math.inf
 
 
 def _numbers(value: object, what: str) -> npt.NDArray[np.generic]:

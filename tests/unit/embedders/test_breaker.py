@@ -180,6 +180,29 @@ def test_one_warning_an_outage_and_a_word_when_it_is_over(
     assert caplog.records[1].getMessage() == "the embedder 'scripted' answers again"
 
 
+def test_the_first_answer_is_told_once(scripted: Any, guard_of: GuardOf) -> None:
+    told: list[str] = []
+    guard = guard_of(scripted)
+    guard.when_first_answered(lambda: told.append("first"))
+    guard.when_recovered(lambda: told.append("recovered"))
+    ask(guard)
+    ask(guard)
+    assert told == ["first"]
+
+
+def test_a_first_answer_that_ends_an_outage_is_a_recovery(scripted: Any, guard_of: GuardOf) -> None:
+    told: list[str] = []
+    guard = guard_of(scripted, failures_to_open=2)
+    guard.when_first_answered(lambda: told.append("first"))
+    guard.when_recovered(lambda: told.append("recovered"))
+    scripted.error = ConnectionError("no route")
+    ask(guard)
+    scripted.error = None
+    ask(guard)
+    ask(guard)
+    assert told == ["recovered"]
+
+
 def test_what_others_are_told_repeats_no_text(scripted: Any, guard_of: GuardOf) -> None:
     guard = guard_of(scripted, failures_to_open=1)
     scripted.error = KeyError("the secret text of somebody else")

@@ -21,7 +21,7 @@ from twofold import (
     StoreSettings,
     TwofoldError,
 )
-from twofold.store import Add, Delete, Get, ListRecords, Search
+from twofold.store import Add, Delete, Get, ListNamespaces, ListRecords, Search
 
 HUGE = 10**30
 SURROGATE = "\ud800"
@@ -61,6 +61,8 @@ CALLS: dict[str, Call] = {
     "batch search": lambda s, v: s.batch([Search(v)]),
     **{f"batch list {name}": lambda s, v, name=name: s.batch([ListRecords(**{name: v})])
        for name in ("where", "order", "limit", "offset")},
+    **{f"batch namespaces {name}": lambda s, v, name=name: s.batch([ListNamespaces(**{name: v})])
+       for name in ("prefix", "suffix", "max_depth", "limit", "offset")},
     "marks.set": lambda s, v: s.marks.set(v, ["a"]),
     "marks.set keys": lambda s, v: s.marks.set("n", v),
     "marks.set groups": lambda s, v: s.marks.set("n", ["a"], groups=v),

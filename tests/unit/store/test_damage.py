@@ -77,6 +77,32 @@ def test_an_index_that_cannot_be_written_names_its_repair(tmp_path: Path, statem
 
 
 @pytest.mark.parametrize(
+    ("statement", "code", "advice"),
+    [
+        ("DELETE FROM vectors WHERE key = 1", "missing_vector", ("add",)),
+        ("UPDATE vectors SET content_hash = 'other' WHERE key = 1", "stale_vector", ("delete", "add")),
+        ("UPDATE vectors SET vector = zeroblob(64) WHERE key = 1", "unusable_vector", ("delete", "add")),
+        ("INSERT INTO pending (key) VALUES (1)", "needless_pending", ("embed_pending",)),
+    ],
+)
+def test_what_check_advises_mends_the_vectors(
+    store: HybridStore, statement: str, code: str, advice: tuple[str, ...]
+) -> None:
+    damage(store, statement)
+    (found,) = store.check().damage
+    assert found.code == code
+    steps = {
+        "add": lambda: store.add("hello world", id="a"),
+        "delete": lambda: store.delete("a"),
+        "embed_pending": store.embed_pending,
+    }
+    assert {step for step in steps if f"{step}()" in found.message} == set(advice)
+    for step in advice:
+        steps[step]()
+    assert store.check().ok
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "DROP TABLE records",
@@ -92,7 +118,7 @@ def test_an_index_that_cannot_be_written_names_its_repair(tmp_path: Path, statem
 )
 def test_a_damaged_database_is_called_so(store: HybridStore, statement: str) -> None:
     damage(store, statement)
-    with pytest.raises(CorruptStoreError, match="doctor"):
+    with pytest.raises(CorruptStoreError, match="twofold check"):
         store.search("hello", access=twofold.Access.everything())
 
 
@@ -101,7 +127,7 @@ def test_a_file_that_says_nonsense_of_itself(tmp_path: Path, name: str) -> None:
     path = tmp_path / "memory.db"
     with twofold.open(path) as store:
         damage(store, f"INSERT INTO meta VALUES ('{name}', 'x') ON CONFLICT (name) DO UPDATE SET value = 'x'")
-    with pytest.raises(CorruptStoreError, match="doctor"):
+    with pytest.raises(CorruptStoreError, match="twofold check"):
         twofold.open(path)
 
 

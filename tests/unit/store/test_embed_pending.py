@@ -189,7 +189,7 @@ def test_a_claim_lapses_so_that_a_dead_process_holds_nothing_up() -> None:
         visible = store._visible(Access(), include_archived=True)
         with store._backend.write() as writer:  # a process that claims and dies
             assert len(writer.claim_pending(visible, 10, clock(), clock.now.replace(hour=1))) == 1
-        assert store.embed_pending().embedded == 0
+        assert store.embed_pending() == twofold.EmbedReport(remaining=1, elsewhere=1), "it does not look finished"
         clock.advance(hours=2)
         assert store.embed_pending().embedded == 1
 
@@ -219,6 +219,174 @@ def test_it_happens_by_itself_once_the_embedder_is_well_again(tmp_path: Path) ->
                 break
             threading.Event().wait(0.01)
         assert store.search("kettle", mode="vector", access=Access(user="u1")).ids == ("m1",)
+
+
+class Gated(FakeEmbedder):
+    """Once shut, waits at each call for documents until the test opens it, and says when one has come."""
+
+    def __init__(self) -> None:
+        super().__init__(8)
+        self.shut = False
+        self.arrived, self.gate = threading.Semaphore(0), threading.Event()
+
+    def embed(self, texts: Any, kind: Any) -> Any:
+        if kind == "document" and self.shut:
+            self.arrived.release()
+            assert self.gate.wait(30)
+        return super().embed(texts, kind)
+
+
+@pytest.fixture
+def gated() -> Iterator[Gated]:
+    embedder = Gated()
+    yield embedder
+    embedder.gate.set()
+
+
+@pytest.fixture
+def waiting(tmp_path: Path) -> Path:
+    """A file in which three of four records wait for vectors."""
+    embedder = FlakyEmbedder(FakeEmbedder(8))
+    with twofold.open(tmp_path / "w.db", embedder=embedder, settings=StoreSettings(embedding=IMPATIENT)) as store:
+        store.add("teapot")
+        add_while_down(store, embedder, 3)
+    return tmp_path / "w.db"
+
+
+BY_HAND = StoreSettings(embedding=EmbeddingSettings(fill_in=False))
+
+
+def assert_all_can_be_filled_in(path: Path) -> None:
+    with twofold.open(path, embedder=FakeEmbedder(8), settings=BY_HAND) as store:
+        assert store.embed_pending() == twofold.EmbedReport(embedded=3)
+        assert store.check().ok
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), twofold.ConfigurationError("mine")])
+def test_an_error_in_the_middle_of_a_batch_gives_its_claims_back(
+    waiting: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise error
+
+    with twofold.open(waiting, embedder=FakeEmbedder(8), settings=BY_HAND) as store:
+        with monkeypatch.context() as patch:
+            patch.setattr(store._parts.guard, "documents", interrupted)
+            with pytest.raises(type(error)) as raised:
+                store.embed_pending(batch_size=2)
+            assert raised.value is error
+        assert store.embed_pending() == twofold.EmbedReport(embedded=3)
+
+
+def test_claims_that_cannot_be_given_back_do_not_mask_the_error(waiting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with twofold.open(waiting, embedder=FakeEmbedder(8), settings=BY_HAND) as store:
+
+        def closed_and_interrupted(*_: Any) -> Any:
+            store._backend.close()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(store._parts.guard, "documents", closed_and_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.embed_pending()
+
+
+def test_close_gives_back_what_a_call_in_another_thread_has_claimed(waiting: Path, gated: Gated) -> None:
+    ended: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            store.embed_pending(batch_size=2)
+        except twofold.StoreClosedError as error:
+            ended.append(error)
+
+    store = twofold.open(waiting, embedder=gated, settings=BY_HAND)
+    gated.shut = True
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert gated.arrived.acquire(timeout=30)
+    store.close()
+    assert not gated.gate.is_set(), "the embedder is not waited for"
+    assert_all_can_be_filled_in(waiting)
+    gated.gate.set()
+    thread.join(30)
+    assert len(ended) == 1
+
+
+def test_close_gives_back_what_is_claimed_in_the_background(waiting: Path, gated: Gated) -> None:
+    with twofold.open(waiting, embedder=gated) as store:
+        gated.shut = True
+        store.search("teapot")
+        assert gated.arrived.acquire(timeout=30)
+        (worker,) = (each for each in threading.enumerate() if each.name == "twofold-backfill")
+    assert_all_can_be_filled_in(waiting)
+    gated.gate.set()
+    worker.join(30)
+    assert not worker.is_alive()
+
+
+def test_calls_run_side_by_side_and_say_what_others_are_at_work_on(waiting: Path, gated: Gated) -> None:
+    reports: list[twofold.EmbedReport] = []
+    with twofold.open(waiting, embedder=gated, settings=BY_HAND) as store:
+        gated.shut = True
+        thread = threading.Thread(target=lambda: reports.append(store.embed_pending()))
+        thread.start()
+        assert gated.arrived.acquire(timeout=30)
+        assert store.embed_pending() == twofold.EmbedReport(remaining=3, elsewhere=3)
+        gated.gate.set()
+        thread.join(30)
+        assert reports == [twofold.EmbedReport(embedded=3)]
+
+
+def filled_in(store: HybridStore) -> bool:
+    for _ in range(3_000):
+        if store.info(access=Access.everything()).pending == 0:
+            return True
+        threading.Event().wait(0.01)
+    return False
+
+
+def test_it_happens_by_itself_when_an_embedder_answers_that_was_always_well(waiting: Path) -> None:
+    with twofold.open(waiting, embedder=FakeEmbedder(8)) as store:
+        store.search("teapot")
+        assert filled_in(store)
+        assert store.search("kettle 2", mode="vector", k=1).ids == ("m2",)
+
+
+def test_it_does_not_happen_by_itself_while_a_call_is_at_work(waiting: Path) -> None:
+    """The call's own first answer would start it, and leave the call less to do."""
+    with twofold.open(waiting, embedder=FakeEmbedder(8)) as store:
+        done: list[int] = []
+        report = store.embed_pending(batch_size=1, progress=lambda each: done.append(each.done))
+        assert (report, done) == (twofold.EmbedReport(embedded=3), [1, 2, 3])
+
+
+def test_what_a_call_leaves_of_others_happens_by_itself_after_it(waiting: Path) -> None:
+    with twofold.open(waiting, embedder=FakeEmbedder(8)) as store:
+        assert store.embed_pending(batch_size=1, access=Access(user="u1")).embedded == 3
+    embedder = FlakyEmbedder(FakeEmbedder(8))
+    with twofold.open(waiting, embedder=embedder, settings=StoreSettings(embedding=IMPATIENT)) as store:
+        add_while_down(store, embedder, 2, access=Access(user="u1"))
+        add_while_down(store, embedder, 2, access=Access(user="u2"))
+    with twofold.open(waiting, embedder=FakeEmbedder(8)) as store:
+        assert store.embed_pending(access=Access(user="u1")).embedded == 2
+        assert filled_in(store)
+
+
+@pytest.mark.parametrize("fill_in", [True, False])
+def test_an_answer_alone_neither_takes_a_file_over_nor_overrules_the_setting(
+    tmp_path: Path, waiting: Path, fill_in: bool
+) -> None:
+    path = waiting
+    if fill_in:
+        path = tmp_path / "never.db"
+        with twofold.open(path) as store:
+            store.add("kettle")
+    settings = StoreSettings(embedding=EmbeddingSettings(fill_in=fill_in))
+    with twofold.open(path, embedder=FakeEmbedder(8), settings=settings) as store:
+        store.search("kettle")
+        for worker in [each for each in threading.enumerate() if each.name == "twofold-backfill"]:
+            worker.join(30)
+        assert store.info().pending == (1 if fill_in else 3)
 
 
 SHARER = """

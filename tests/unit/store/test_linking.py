@@ -336,6 +336,18 @@ def test_extracted_together_links_what_was_there_and_nothing_twice(store):
     assert len(store.links("c")) == 1
 
 
+def test_extracted_together_leaves_out_what_was_deleted_between_two_batches(store):
+    def records():
+        for n in range(6):
+            if n == 4:  # the first batches are stored by then
+                store.delete(["r1", "r2"])
+            yield {"id": f"r{n}", "text": f"text {n}"}
+
+    store.add_many(records(), extracted_together=True, batch_size=1)
+    assert {link.target for link in store.links("r0", direction="out")} == {"r3", "r4", "r5"}
+    assert {link.source for link in store.links("r5", direction="in")} == {"r0", "r3", "r4"}
+
+
 def test_extracted_together_stays_within_one_owner(store):
     for access in (U1, U2):
         add(store, "a", "b", access=access)

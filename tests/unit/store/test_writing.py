@@ -27,7 +27,7 @@ from twofold import (
     RecordNotFoundError,
     StoreSettings,
 )
-from twofold.store import Add, Delete, Get, ListRecords, Search
+from twofold.store import Add, Delete, Get, ListNamespaces, ListRecords, Operation, Search
 from twofold.testing import FakeClock, FakeEmbedder, FlakyEmbedder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -477,6 +477,33 @@ def test_a_batch_reads_the_state_before_it_and_answers_in_order(store: HybridSto
     assert {record.id: record.text for record in store.list()} == {"m2": "broker again"}
     assert store.search("broker again", mode="vector")[0].score == pytest.approx(1.0)
     assert store.check().ok
+
+
+def test_namespaces_in_a_batch_are_those_of_before_it(store: HybridStore) -> None:
+    paths = [("users", "a", "notes"), ("users", "b", "notes"), ("users", "b", "facts"), ("rooms", "r", "notes")]
+    store.add_many([{"text": "kettle", "id": str(number), "namespace": path} for number, path in enumerate(paths)])
+    store.add("secret", namespace=("users", "c", "notes"), access=Access(user="u1"))
+    asked: list[dict[str, Any]] = [
+        {},
+        {"prefix": ("users", "*"), "suffix": ("notes",)},
+        {"max_depth": 2},
+        {"max_depth": 2, "limit": 1, "offset": 1},
+        {"prefix": ("none",)},
+        {"limit": 0},
+    ]
+    writes: list[Operation] = [Add(NewRecord(text="pager", id="new", namespace=("new",))), Delete("0", paths[0])]
+    reads = [ListNamespaces(**each) for each in asked]
+    for access in (Access(), Access(user="u1")):
+        expected = [store.namespaces(access=access, **each) for each in asked]
+        assert store.batch(reads, access=access) == expected
+    before = [store.namespaces(**each) for each in asked]
+    assert before[3] == [("users", "a")]
+    assert store.batch([*writes, *reads])[2:] == before
+    assert store.batch([ListNamespaces()]) == [sorted([("new",), *paths[1:]])]
+    mistaken: list[dict[str, Any]] = [{"limit": -1}, {"offset": True}, {"max_depth": "2"}, {"prefix": "users"}]
+    for wrong in mistaken:
+        with pytest.raises((ConfigurationError, InvalidRecordError)):
+            store.batch([ListNamespaces(**wrong)])
 
 
 def test_a_batch_that_fails_changes_nothing(store: HybridStore) -> None:

@@ -33,6 +33,7 @@ __all__ = ["run_check"]
 _BATCH: Final = 20_000
 _MASK: Final = (1 << 64) - 1
 _REINDEX: Final = "make the keyword index anew with reindex()"
+_ANEW: Final = "delete() such a record and add() it again"
 _DAMAGED: Final = "damaged_keyword_index"
 
 
@@ -259,25 +260,26 @@ _COUNTS: Final = (
     _Count(
         "orphan_vector",
         "SELECT count(*) FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM records r WHERE r.key = v.key)",
-        "vectors of records that do not exist; reembed() makes them anew",
+        "vectors of records that do not exist; they are never shown",
     ),
     _Count("orphan_link", ORPHAN_LINKS, "links from or to records that do not exist; they are never followed"),
     _Count(
         "stale_vector",
         "SELECT count(*) FROM vectors v JOIN records r ON r.key = v.key WHERE v.content_hash <> r.content_hash",
-        "vectors of an earlier text of their record; reembed() makes them anew",
+        f"vectors of an earlier text of their record; {_ANEW}",
     ),
     _Count(
         "missing_vector",
         "SELECT count(*) FROM records r WHERE r.parts > 0 AND :fingerprint IS NOT NULL"
         f" AND NOT {_EMBEDDED} AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.key = r.key)",
-        "records that have text, but neither a vector nor a mark that they wait for one; reembed() makes them",
+        "records that have text, but neither a vector nor a mark that they wait for one; add() them again",
     ),
     _Count(
         "needless_pending",
         "SELECT count(*) FROM pending p LEFT JOIN records r ON r.key = p.key"
         f" WHERE r.key IS NULL OR r.parts = 0 OR :fingerprint IS NULL OR {_EMBEDDED}",
-        "marks that a vector is awaited, of records that do not exist, have no text or have their vector",
+        "marks that a vector is awaited, of records that do not exist, have no text or have their vector. They do no"
+        " harm; embed_pending() clears those of records that have text",
     ),
     _Count(
         "foreign_vector",
@@ -298,7 +300,7 @@ def _vector_damage(connection: Connection, parts: Parts, head: Head) -> list[Dam
             damage.append(Damage(code, count, message))
     unusable = _unusable_vectors(connection)
     if unusable:
-        message = "vectors of the wrong length, all zero or not finite; they are passed over. reembed() makes them anew"
+        message = f"vectors of the wrong length, all zero or not finite; they are passed over; {_ANEW}"
         damage.append(Damage("unusable_vector", unusable, message))
     return damage
 

@@ -19,8 +19,13 @@ from twofold.errors import (
     StoreError,
 )
 
-__all__ = ["FULL_DISK", "Fault", "InterruptedStoreError", "driver_errors", "fault_of", "translating"]
+__all__ = ["DAMAGED_ADVICE", "FULL_DISK", "Fault", "InterruptedStoreError", "driver_errors", "fault_of", "translating"]
 
+
+DAMAGED_ADVICE: Final = (
+    "restore a copy of the file; `twofold check` tells what is wrong with this one, if it can still be opened"
+)
+"""What to do where the database itself is damaged."""
 
 FULL_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 """The error numbers of a disk, or a quota, that is full."""
@@ -61,10 +66,10 @@ _ANSWERS: Final[dict[Fault, tuple[type[StoreError], str]]] = {
     Fault.READ_ONLY: (ReadOnlyStoreError, "the file is open for reading only"),
     Fault.INTERRUPTED: (InterruptedStoreError, "it was called off"),
     Fault.IO: (StoreError, "the disk reports an I/O error; look at its space, its quota and its health"),
-    Fault.CORRUPT: (CorruptStoreError, "the database is damaged; run `twofold doctor` on a copy of it"),
+    Fault.CORRUPT: (CorruptStoreError, f"the database is damaged: {DAMAGED_ADVICE}"),
     Fault.DAMAGED: (
         CorruptStoreError,
-        "something that belongs to the store is missing or unreadable; run `twofold doctor` on a copy of the file",
+        f"something that belongs to the store is missing or unreadable: {DAMAGED_ADVICE}",
     ),
     Fault.KEYWORD_INDEX: (CorruptStoreError, "the keyword index is damaged; make it anew with reindex()"),
     Fault.FULL: (StorageFullError, "the disk is full; nothing of this write was kept. Make room and try again"),

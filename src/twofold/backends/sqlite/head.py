@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.faults import DAMAGED_ADVICE
 from twofold.errors import CorruptStoreError
 
 __all__ = ["Head", "read_head"]
@@ -54,5 +55,5 @@ def read_head(connection: Connection) -> Head:
         )
     except (TypeError, ValueError) as error:
         raise CorruptStoreError(
-            "what the file says of itself cannot be read: it is damaged; run `twofold doctor` on a copy of it"
+            f"what the file says of itself cannot be read, so it is damaged: {DAMAGED_ADVICE}"
         ) from error

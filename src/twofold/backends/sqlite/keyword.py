@@ -196,8 +196,8 @@ class KeywordIndex:
 
     def _joined(self, text: str | tuple[str, ...]) -> str:
         if isinstance(text, str):
-            return " ".join(self.analyzer.tokens(text))
-        return " ".join(token for part in text for token in self.analyzer.tokens(part))
+            return self.analyzer.joined(text)
+        return " ".join(filter(None, map(self.analyzer.joined, text)))
 
 
 @contextmanager

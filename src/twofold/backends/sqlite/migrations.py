@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from twofold.backends.sqlite import schema
 from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.faults import DAMAGED_ADVICE
 from twofold.backends.sqlite.rows import store_time
 from twofold.errors import CorruptStoreError, NewerFormatError, NotAStoreError
 
@@ -199,7 +200,7 @@ def read_meta(connection: Connection) -> dict[str, str]:
         json.loads(meta["fields"]), json.loads(meta.get("stop_words", "null")), meta["language"]
     except (KeyError, ValueError) as error:
         raise CorruptStoreError(
-            "what the file says of itself cannot be read: it is damaged; run `twofold doctor` on a copy of it"
+            f"what the file says of itself cannot be read, so it is damaged: {DAMAGED_ADVICE}"
         ) from error
     return meta
 

@@ -11,7 +11,7 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.rows import store_time
 from twofold.backends.sqlite.visible import compile_visibility
 
-__all__ = ["claim", "park", "release", "unpark"]
+__all__ = ["claim", "claimed", "park", "release", "unpark"]
 
 
 def claim(connection: Connection, visible: Visibility, limit: int, now: datetime, until: datetime) -> list[int]:
@@ -29,6 +29,17 @@ def claim(connection: Connection, visible: Visibility, limit: int, now: datetime
         "UPDATE pending SET claimed_until = ? WHERE key = ?", [(store_time(until), key) for key in keys]
     )
     return keys
+
+
+def claimed(connection: Connection, visible: Visibility, now: datetime) -> int:
+    """How many visible records are claimed beyond ``now``."""
+    condition = compile_visibility(visible)
+    (count,) = connection.execute(
+        "SELECT count(*) FROM pending p CROSS JOIN records r ON r.key = p.key WHERE p.reason IS NULL"
+        f" AND p.claimed_until > ? AND {condition.sql}",
+        (store_time(now), *condition.params),
+    ).fetchone()
+    return int(count)
 
 
 def release(connection: Connection, keys: Sequence[int]) -> None:

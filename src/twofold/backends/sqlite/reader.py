@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from twofold.backends.protocol import (
     StoredVectors,
     Visibility,
 )
+from twofold.backends.sqlite import pending
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import read_head
@@ -303,6 +305,10 @@ class SqliteReader:
             without = "records r WHERE r.parts > 0 AND"
         sql = f"SELECT count(*) FROM {without} {condition.sql}"
         return int(self._connection.execute(sql, condition.params).fetchone()[0])
+
+    def claimed(self, visible: Visibility, now: datetime) -> int:
+        """How many visible records somebody is embedding at ``now``; see :meth:`Reader.claimed`."""
+        return pending.claimed(self._connection, visible, now)
 
     def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
         """Keys of the owner's records in this namespace with this text that are neither archived nor superseded, by

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
+from twofold.backends.sqlite.faults import DAMAGED_ADVICE
 from twofold.backends.sqlite.schema import SCOPE_CODES
 from twofold.errors import CorruptStoreError
 from twofold.types import Fields, Owner, Record
@@ -77,7 +78,7 @@ TIMES: Final = frozenset(
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DAMAGED: Final = "the database is damaged; run `twofold doctor` on a copy of it"
+_DAMAGED: Final = f"the database is damaged: {DAMAGED_ADVICE}"
 _SCOPES: Final = {code: scope for scope, code in SCOPE_CODES.items()}
 
 
