@@ -135,7 +135,7 @@ def test_the_quick_start_is_two_shell_blocks() -> None:
     assert [block.language for block in quick_start] == ["sh", "sh"]
     set_up, test = (block.body for block in quick_start)
     assert set_up.rstrip().endswith("twofold demo")
-    assert test.rstrip().endswith("pytest")
+    assert test.rstrip().endswith(".venv/bin/pytest -n auto")
 
 
 def test_no_block_is_overlooked() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
@@ -89,16 +88,12 @@ def as_matrix(value: object, dimension: int | None, what: str) -> npt.NDArray[np
 
 
 def _is_sound(value: object, dimension: int | None) -> TypeGuard[npt.NDArray[np.float32]]:
-    """Whether ``value`` is plainly a good vector, as nearly all are; False leaves it to the full examination.
-
-    The sum of squares of finite float32 numbers that are not all zero is finite and above 0, but for numbers beyond
-    1e19 or below 1e-19; NaN and infinities never pass.
-    """
+    """Whether ``value`` is a good vector as it stands, as nearly all are; False leaves it to the full examination."""
     if type(value) is not np.ndarray or value.dtype != np.float32 or value.ndim != 1:
         return False
     if value.size == 0 or (dimension is not None and value.size != dimension):
         return False
-    return 0.0 < float(value @ value) < math.inf
+    return bool(np.isfinite(value).all() and value.any())
 
 
 def _numbers(value: object, what: str) -> npt.NDArray[np.generic]:

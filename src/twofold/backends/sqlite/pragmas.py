@@ -18,7 +18,6 @@ __all__ = [
     "synchronous",
     "trusted_schema",
     "use_wal",
-    "wal_autocheckpoint",
 ]
 
 _WAL_LIMIT: Final = 16 * 1024 * 1024
@@ -45,11 +44,6 @@ def synchronous(connection: Connection, level: Literal["NORMAL", "FULL"]) -> Non
 def journal_size_limit(connection: Connection) -> None:
     """Cut the write-ahead log back to 16 MiB when it starts over: one large write must not leave a large file."""
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchall()
-
-
-def wal_autocheckpoint(connection: Connection) -> None:
-    """Copy the write-ahead log into the file once it has grown to 16 MiB, not 4: half the waiting in bulk writes."""
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_LIMIT // 4096}").fetchall()
 
 
 def trusted_schema(connection: Connection) -> None:
