@@ -30,7 +30,7 @@ from twofold.types import (
     Vectors,
 )
 from twofold.types.access import checked_owner
-from twofold.types.arguments import checked_flag, checked_items
+from twofold.types.arguments import checked_count, checked_flag, checked_items
 from twofold.types.record import checked_namespace
 
 __all__ = ["Writing"]
@@ -147,8 +147,7 @@ class Writing(Handle):
         _check_duplicates(duplicates)
         if progress is not None and not callable(progress):
             raise ConfigurationError(f"progress is a function that takes a Progress, not {type(progress).__name__}")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ConfigurationError(f"batch_size is a whole number of at least 1, not {batch_size!r}")
+        checked_count(batch_size, "batch_size", least=1)
         total = len(records) if isinstance(records, Sequence) else None
         if total is not None and total > batch_size:
             for index, value in enumerate(records):

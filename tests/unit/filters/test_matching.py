@@ -283,12 +283,14 @@ def test_the_largest_filters_fit_into_a_statement(holds, connection, name):
     for row in (record({'"': 2.5}), record({'"': 7})):
         holds(where, row)
     connection.execute("CREATE TABLE records (key INTEGER, metadata TEXT)")
+    connection.execute("INSERT INTO records VALUES (3, ?)", (dump_json({'"': 2.5}),))
     sql, values = compile_filter(where)
-    connection.execute(
+    found = connection.execute(
         "WITH visible AS (SELECT key FROM (SELECT r.key FROM records AS r WHERE r.key IN (SELECT key FROM records"
         f" WHERE key > 0 AND (key < 5 OR key > 9)) AND {sql})) SELECT * FROM visible",
         values,
-    )
+    ).fetchall()
+    assert [key for (key,) in found] == ([3] if matches(where, record({'"': 2.5})) else [])
 
 
 def test_a_pattern_full_of_wildcards_takes_no_time():

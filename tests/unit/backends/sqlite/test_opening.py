@@ -52,7 +52,9 @@ def test_a_missing_file_is_made_with_the_defaults(opened, tmp_path, driver_name)
 
 def test_an_empty_file_is_a_new_store(opened, tmp_path):
     (tmp_path / "a.db").touch()
-    mark(opened(tmp_path / "a.db"), 1)
+    file = opened(tmp_path / "a.db")
+    mark(file, 1)
+    assert marks(file) == [1]
 
 
 @pytest.mark.parametrize(
