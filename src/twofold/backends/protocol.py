@@ -412,6 +412,10 @@ class Writer(Reader, Protocol):
         """
         ...
 
+    def insert_many(self, new: Sequence[tuple[Record, VectorWrite | None]]) -> list[int]:
+        """:meth:`insert` of each, and their keys in order; none is added if one is refused."""
+        ...
+
     def replace(self, key: int, record: Record, vectors: VectorWrite | None) -> None:
         """Put ``record`` in the place of the one at ``key``. Tokens, vectors and the pending mark follow the text:
         if that is unchanged and ``vectors`` is None, the vectors stay.

@@ -149,14 +149,13 @@ class Writing(Handle):
             raise ConfigurationError(f"progress is a function that takes a Progress, not {type(progress).__name__}")
         checked_count(batch_size, "batch_size", least=1)
         total = len(records) if isinstance(records, Sequence) else None
-        if total is not None and total > batch_size:
-            for index, value in enumerate(records):
-                self._draft(index, value, asker)
         report = _Report()
         together = Together() if checked_flag(extracted_together, "extracted_together") else None
-        for batch in batches(enumerate(records), batch_size):
-            drafts = [self._draft(index, value, asker) for index, value in batch]
-            report.include(self._add_batch(drafts, duplicates, together))
+        drafts: Iterable[Draft] = (self._draft(index, value, asker) for index, value in enumerate(records))
+        if total is not None:
+            drafts = list(drafts)
+        for batch in batches(drafts, batch_size):
+            report.include(self._add_batch(batch, duplicates, together))
             if progress is not None:
                 progress(Progress(len(report.ids), total))
         return report.finished()

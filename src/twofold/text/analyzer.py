@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 from unicodedata import unidata_version
 
 from twofold.errors import ConfigurationError
 from twofold.text.query import KeywordQuery, Term
 from twofold.text.stemming import stem_languages, stemmer, stemmer_name
 from twofold.text.stopwords import bare, fold_stop_words, stop_word_languages, stop_words_of
-from twofold.text.tokenise import MAX_TOKEN, Chunk, Kind, scan
+from twofold.text.tokenise import MAX_TOKEN, Chunk, Kind, plain_word, scan
 
 __all__ = ["Analyzer"]
 
@@ -31,13 +31,23 @@ _CACHED_PIECES: Final = 65_536  # some 20 MB
 _CACHED_LENGTH: Final = 48  # code points; longer pieces seldom come again
 
 
-class _Tokens(NamedTuple):
-    """What one piece of text between white space gives."""
+class _Pieces(dict[str, str]):
+    """What pieces of text between white space give: the parts with a space between them and, where there are any,
+    a line end and the wholes likewise. A piece that is not there yet is analysed when it is looked up.
+    """
 
-    inline: str
-    """The parts, with a space between them."""
-    tail: str
-    """The wholes likewise."""
+    def __init__(self, stem: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stem = stem
+
+    def __missing__(self, piece: str) -> str:
+        word = plain_word(piece)
+        found = _analysed(piece, self._stem) if word is None else _part(word, self._stem)
+        if len(piece) <= _CACHED_LENGTH:
+            if len(self) >= _CACHED_PIECES:
+                self.clear()  # the frequent ones are back at once
+            self[piece] = found
+        return found
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class Analyzer:
     """Words dropped from a query if others remain. Default: the language's list; ``()``: none."""
     _stem: Callable[[str], str] = field(init=False, repr=False, compare=False)
     _stop: frozenset[str] = field(init=False, repr=False, compare=False)
-    _seen: dict[str, _Tokens] = field(init=False, repr=False, compare=False)
+    _pieces: _Pieces = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         known = stem_languages() | stop_word_languages() | {"none"}
@@ -66,7 +76,7 @@ class Analyzer:
         stop = stop_words_of(self.language) if self.stop_words is None else fold_stop_words(self.stop_words)
         object.__setattr__(self, "_stem", stemmer(self.language))
         object.__setattr__(self, "_stop", stop)
-        object.__setattr__(self, "_seen", {})
+        object.__setattr__(self, "_pieces", _Pieces(self._stem))
 
     @property
     def version(self) -> str:
@@ -87,11 +97,12 @@ class Analyzer:
 
     def joined(self, text: str) -> str:
         """The same tokens as one text, with a space between them: what the index is given."""
-        seen = self._seen
-        found = [seen.get(piece) or self._analyse(piece) for piece in text.split()]
-        words = [inline for inline, _ in found if inline]
-        words += [tail for _, tail in found if tail]
-        return " ".join(words)
+        found = list(filter(None, map(self._pieces.__getitem__, text.split())))
+        joined = " ".join(found)
+        if "\n" not in joined:
+            return joined
+        split = [piece.partition("\n") for piece in found]
+        return " ".join([parts for parts, _, _ in split if parts] + [wholes for _, _, wholes in split if wholes])
 
     def query(self, text: str) -> KeywordQuery:
         """What to search for when asked for ``text``, all of which is taken as plain text.
@@ -114,29 +125,6 @@ class Analyzer:
                 for chunk in scan(piece):
                     asked.add(chunk)
         return asked.query()
-
-    def _analyse(self, piece: str) -> _Tokens:
-        inline: list[str] = []
-        tail: list[str] = []
-        for chunk in scan(piece):
-            if chunk.kind is Kind.RUN:
-                inline += _bigrams(chunk.parts)
-                if len(chunk.parts) > 1:
-                    tail.append(chunk.parts[-1][:MAX_TOKEN])
-            elif chunk.kind is Kind.SYMBOL:
-                inline += chunk.parts
-            else:
-                inline += [_part(part, self._stem) for part in chunk.parts]
-                if chunk.whole is not None:
-                    tail.append(chunk.whole[:MAX_TOKEN])
-                for words in chunk.inner:
-                    tail += [_part(word, self._stem) for word in words]
-        found = _Tokens(" ".join(inline), " ".join(tail))
-        if len(piece) <= _CACHED_LENGTH:
-            if len(self._seen) >= _CACHED_PIECES:
-                self._seen.clear()  # the frequent ones are back at once
-            self._seen[piece] = found
-        return found
 
 
 class _Asked:
@@ -208,6 +196,26 @@ class _Asked:
     def _term(self, tokens: tuple[str, ...], weight: int, *, prefix: bool = False) -> None:
         known = self._weights.get((tokens, prefix), 0)
         self._weights[tokens, prefix] = max(known, weight)
+
+
+def _analysed(piece: str, stem: Callable[[str], str]) -> str:
+    """The tokens of one piece of text, as :class:`_Pieces` holds them."""
+    inline: list[str] = []
+    tail: list[str] = []
+    for chunk in scan(piece):
+        if chunk.kind is Kind.RUN:
+            inline += _bigrams(chunk.parts)
+            if len(chunk.parts) > 1:
+                tail.append(chunk.parts[-1][:MAX_TOKEN])
+        elif chunk.kind is Kind.SYMBOL:
+            inline += chunk.parts
+        else:
+            inline += [_part(part, stem) for part in chunk.parts]
+            if chunk.whole is not None:
+                tail.append(chunk.whole[:MAX_TOKEN])
+            for words in chunk.inner:
+                tail += [_part(word, stem) for word in words]
+    return " ".join(inline) + ("\n" + " ".join(tail) if tail else "")
 
 
 def _part(part: str, stem: Callable[[str], str]) -> str:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from twofold.text.normalise import clean, normalise
 from twofold.text.scripts import CLASSES, CONNECTORS
 
-__all__ = ["MAX_TOKEN", "Chunk", "Kind", "scan"]
+__all__ = ["MAX_TOKEN", "Chunk", "Kind", "plain_word", "scan"]
 
 MAX_TOKEN: Final = 255
 """Code points that a token is cut at: enough for any identifier, and far below FTS5's own limit."""
@@ -55,6 +55,14 @@ class Chunk(NamedTuple):
     """For each part that has capitals inside (``getUserById``), the words it is made of; else nothing."""
 
 
+def plain_word(piece: str) -> str | None:
+    """The one folded word that :func:`scan` would find in ``piece``, if that is seen at once, as it is of most."""
+    if piece.isascii() and piece.isalpha() and piece.islower():
+        return piece
+    plain = _PLAIN.fullmatch(piece)
+    return plain[1].lower() if plain else None
+
+
 def scan(piece: str) -> Iterator[Chunk]:
     """The chunks of ``piece`` in text order.
 
@@ -62,8 +70,8 @@ def scan(piece: str) -> Iterator[Chunk]:
     a word with a sign of its own (``c++``, ``c#``, ``.net``). No part is empty or holds white space; parts may be
     longer than :data:`MAX_TOKEN`. Takes time linear in the length of ``piece``.
     """
-    if plain := _PLAIN.fullmatch(piece):
-        yield Chunk(Kind.WORD, (plain[1].lower(),))
+    if plain := plain_word(piece):
+        yield Chunk(Kind.WORD, (plain,))
         return
     text = clean(piece)
     classes = text.translate(CLASSES)

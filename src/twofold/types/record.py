@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
@@ -170,6 +170,18 @@ class Record:
             and (self.valid_to is None or at < self.valid_to)
         )
 
+    def was_living(self, at: datetime) -> bool:
+        """Whether calls with ``as_of=at`` see it, as things stood then: the plain predicate that every backend must
+        match.
+
+        It begins with ``valid_from``, or where that is not set with ``created_at``, and ends with ``valid_to`` (which
+        is set when another record takes its place), ``expires_at`` or ``archived_at``. What else it says is of today.
+        """
+        begins = self.created_at if self.valid_from is None else self.valid_from
+        ends = (self.valid_to, self.expires_at, self.archived_at)
+        was_replaced_at_no_known_time = self.superseded_by is not None and self.valid_to is None
+        return begins <= at and all(end is None or at < end for end in ends) and not was_replaced_at_no_known_time
+
     @property
     def text(self) -> str:
         """All of its text: fields and parts joined by line ends."""
@@ -238,27 +250,10 @@ class NewRecord:
         set_ = object.__setattr__
         if self.fields is not None:
             set_(self, "fields", _checked_fields(self.fields))
-        for name in ("id", "kind", "project", "source"):
+        for name, default, checked in _CHECKS:
             value = getattr(self, name)
-            if value is not None or name == "kind":
-                set_(self, name, checked_text(value, name))
-        for name in ("id", "kind"):
-            if getattr(self, name) == "":
-                raise InvalidRecordError(f"{name} is not empty")
-        set_(self, "namespace", checked_namespace(self.namespace))
-        if isinstance(self.tags, (str, bytes)) or not isinstance(self.tags, Sequence):
-            raise InvalidRecordError("tags is a tuple of words: write tags=('one', 'two')")
-        set_(self, "tags", tuple(dict.fromkeys(checked_text(tag, "a tag") for tag in self.tags)))
-        if not isinstance(self.metadata, Mapping):
-            raise InvalidRecordError(f"metadata is a dict, not {type(self.metadata).__name__}")
-        set_(self, "metadata", checked_json(dict(self.metadata), "metadata"))
-        set_(self, "payload", checked_json(self.payload, "payload"))
-        set_(self, "importance", _checked_number(self.importance, "importance", 0.0, 1.0))
-        set_(self, "strength", _checked_number(self.strength, "strength", math.ulp(0.0), math.inf))
-        for name in ("created_at", "event_at", "valid_from", "valid_to", "expires_at"):
-            value = getattr(self, name)
-            if value is not None:
-                set_(self, name, checked_time(value, name))
+            if value is not default:  # most records leave most of it unset
+                set_(self, name, checked(value, name))
 
     @classmethod
     def from_value(cls, value: NewRecord | Record | Mapping[str, Any] | str) -> NewRecord:
@@ -322,6 +317,24 @@ def _field_text(name: object, text: object) -> FieldText:
     raise InvalidRecordError(f"field {name!r} is text or a list of texts")
 
 
+def _checked_word(value: object, what: str) -> str:
+    if word := checked_text(value, what):
+        return word
+    raise InvalidRecordError(f"{what} is not empty")
+
+
+def _checked_tags(value: object, what: str) -> tuple[str, ...]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise InvalidRecordError(f"{what} is a tuple of words: write {what}=('one', 'two')")
+    return tuple(dict.fromkeys(checked_text(tag, "a tag") for tag in value))
+
+
+def _checked_metadata(value: object, what: str) -> Any:
+    if not isinstance(value, Mapping):
+        raise InvalidRecordError(f"{what} is a dict, not {type(value).__name__}")
+    return checked_json(dict(value), what) if value else {}
+
+
 def _checked_number(value: object, what: str, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidRecordError(f"{what} is a number, not {type(value).__name__}")
@@ -333,3 +346,30 @@ def _checked_number(value: object, what: str, least: float, most: float) -> floa
         limits = f"from {least:g} to {most:g}" if math.isfinite(most) else "finite and above 0"
         raise InvalidRecordError(f"{what} is {limits}, not {number}")
     return number
+
+
+def _checked_importance(value: object, what: str) -> float:
+    return _checked_number(value, what, 0.0, 1.0)
+
+
+def _checked_strength(value: object, what: str) -> float:
+    return _checked_number(value, what, math.ulp(0.0), math.inf)
+
+
+_CHECKS: Final[tuple[tuple[str, object, Callable[[Any, str], object]], ...]] = tuple(
+    (name, NewRecord.__dataclass_fields__[name].default, checked)
+    for name, checked in {
+        "id": _checked_word,
+        "kind": _checked_word,
+        "project": checked_text,
+        "source": checked_text,
+        "namespace": lambda value, _: checked_namespace(value),
+        "tags": _checked_tags,
+        "metadata": _checked_metadata,
+        "payload": checked_json,
+        "importance": _checked_importance,
+        "strength": _checked_strength,
+        **dict.fromkeys(("created_at", "event_at", "valid_from", "valid_to", "expires_at"), checked_time),
+    }.items()
+)
+"""By name, the default, which needs no check, and the check of everything else."""

@@ -1,7 +1,7 @@
 """Vectors in memory: what a usable one is, and finding the nearest. Pure data structures, no I/O."""
 
 from twofold.vectors.approximate import ApproximateIndex
-from twofold.vectors.checks import as_matrix, as_vector
+from twofold.vectors.checks import as_matrix, as_vector, is_sound
 from twofold.vectors.choice import APPROXIMATE, FAISS, empty_index, index_in_use
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
@@ -21,5 +21,6 @@ __all__ = [
     "exact_cosines",
     "faiss_problem",
     "index_in_use",
+    "is_sound",
     "membership",
 ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.errors import InvalidVectorError
 
-__all__ = ["as_matrix", "as_vector"]
+__all__ = ["as_matrix", "as_vector", "is_sound"]
+
+
+_FLOAT32: Final = np.dtype(np.float32)
 
 
 def as_vector(value: object, dimension: int | None, what: str) -> npt.NDArray[np.float32]:
@@ -29,7 +33,7 @@ def as_vector(value: object, dimension: int | None, what: str) -> npt.NDArray[np
         InvalidVectorError: wrong length, all zero, NaN or infinite (float32 reaches from 1e-45 to 3.4e38), or no
             numbers at all.
     """
-    if _is_sound(value, dimension):
+    if is_sound(value, dimension):
         return value.copy()
     numbers = _numbers(value, what)
     if numbers.ndim == 2 and numbers.shape[0] == 1:
@@ -87,13 +91,19 @@ def as_matrix(value: object, dimension: int | None, what: str) -> npt.NDArray[np
     return np.stack(rows)
 
 
-def _is_sound(value: object, dimension: int | None) -> TypeGuard[npt.NDArray[np.float32]]:
-    """Whether ``value`` is a good vector as it stands, as nearly all are; False leaves it to the full examination."""
-    if type(value) is not np.ndarray or value.dtype != np.float32 or value.ndim != 1:
-        return False
-    if value.size == 0 or (dimension is not None and value.size != dimension):
-        return False
-    return bool(np.isfinite(value).all() and value.any())
+def is_sound(value: object, dimension: int | None) -> TypeGuard[npt.NDArray[np.float32]]:
+    """Whether ``value`` is plainly a float32 vector of that length, finite and not zero, as it stands.
+
+    As nearly all are, at the price of one product: of its square, which is neither NaN nor infinite nor zero. False
+    (numbers near the ends of float32's range are among it) leaves it to the full examination.
+    """
+    return (
+        type(value) is np.ndarray
+        and value.dtype == _FLOAT32
+        and value.ndim == 1
+        and (dimension is None or len(value) == dimension)
+        and 0.0 < float(np.vdot(value, value)) < math.inf
+    )
 
 
 def _numbers(value: object, what: str) -> npt.NDArray[np.generic]:

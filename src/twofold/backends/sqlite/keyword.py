@@ -144,16 +144,16 @@ class KeywordIndex:
 
     def tokens(self, fields: Fields, tags: Iterable[str]) -> Tokens:
         """A record's tokens, one text a column. Each part and each tag is analysed by itself."""
-        return (*(self._joined(fields.get(name, ())) for name in self._fields), self._joined(tuple(tags)))
+        return (*[self._joined(fields.get(name, "")) for name in self._fields], self._joined(tuple(tags)))
 
-    def add(self, connection: Connection, key: int, tokens: Tokens) -> None:
-        """Put a record's tokens in.
+    def add(self, connection: Connection, records: Iterable[tuple[int, Tokens]]) -> None:
+        """Put records' tokens in, by key.
 
         Raises:
             CorruptStoreError: the index is damaged.
         """
         with _naming_the_repair():
-            connection.execute(self._add, (key, *tokens))
+            connection.executemany(self._add, [(key, *tokens) for key, tokens in records])
 
     def remove(self, connection: Connection, key: int, tokens: Tokens) -> None:
         """Take a record's tokens out: the same that were put in.
@@ -197,7 +197,7 @@ class KeywordIndex:
     def _joined(self, text: str | tuple[str, ...]) -> str:
         if isinstance(text, str):
             return self.analyzer.joined(text)
-        return " ".join(filter(None, map(self.analyzer.joined, text)))
+        return " ".join(filter(None, map(self.analyzer.joined, text))) if text else ""
 
 
 @contextmanager

@@ -128,7 +128,7 @@ def load_owner(scope: int, name: str) -> Owner:
 
 def store_fields(fields: Fields) -> str | bytes:
     """JSON: text, or bytes where the text holds a lone surrogate, which SQLite's UTF-8 has no place for."""
-    stored = dump_json({name: text if isinstance(text, str) else list(text) for name, text in fields.items()})
+    stored = dump_json(dict(fields))
     if not stored.isascii():
         try:
             stored.encode()
@@ -149,20 +149,19 @@ def load_fields(stored: str | bytes) -> dict[str, str | tuple[str, ...]]:
 
 def count_parts(fields: Fields) -> int:
     """How many pieces of the text hold more than white space, and so can be embedded."""
-    return sum(
-        bool(piece) and not piece.isspace()
-        for text in fields.values()
-        for piece in ((text,) if isinstance(text, str) else text)
-    )
+    count = 0
+    for text in fields.values():
+        for piece in (text,) if isinstance(text, str) else text:
+            count += bool(piece) and not piece.isspace()
+    return count
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
     """The values of :data:`COLUMNS`."""
-    scope, owner = store_owner(record.belongs_to)
     return (
         record.id,
-        scope,
-        owner,
+        SCOPE_CODES[record.scope],
+        record.owner or "",
         store_namespace(record.namespace),
         record.kind,
         record.project,

@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -24,7 +23,7 @@ from twofold.backends.sqlite.touches import touch_rows
 from twofold.backends.sqlite.vectors import blob_of, spaces_of
 from twofold.errors import ConfigurationError, InvalidRecordError, InvalidVectorError, RecordNotFoundError
 from twofold.types import Owner, Record
-from twofold.vectors import as_matrix
+from twofold.vectors import as_matrix, is_sound
 
 __all__ = ["KEPT_TOMBSTONES", "SqliteWriter"]
 
@@ -36,7 +35,11 @@ _BATCH: Final = 1000
 
 _FIELDS, _PARTS, _TAGS, _HASH = (COLUMNS.index(name) for name in ("fields", "parts", "tags", "content_hash"))
 _INSERT: Final = (
-    f"INSERT INTO records ({', '.join(COLUMNS)}, generation) VALUES ({', '.join('?' * (len(COLUMNS) + 1))})"
+    f"INSERT INTO records (key, {', '.join(COLUMNS)}, generation) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
+)
+_LAST_KEY: Final = (
+    "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'records'), 0),"
+    " coalesce((SELECT max(key) FROM records), 0))"
 )
 _UPDATE: Final = f"UPDATE records SET {', '.join(f'{name} = ?' for name in COLUMNS)}, generation = ? WHERE key = ?"
 _OLD: Final = "SELECT fields, tags, content_hash FROM records WHERE key = ?"
@@ -93,28 +96,38 @@ class SqliteWriter(SqliteReader):
         self._spaces = None
 
     def insert(self, record: Record, vectors: VectorWrite | None) -> int:
-        """Add a record; see the protocol. Vectors of another text than the record's are not attached.
+        """Add a record; see :meth:`insert_many`, also for the errors."""
+        return self.insert_many([(record, vectors)])[0]
+
+    def insert_many(self, new: Sequence[tuple[Record, VectorWrite | None]]) -> list[int]:
+        """Add records; see the protocol. Vectors of another text than the record's are not attached.
+
+        Table by table, which is faster than record by record; so the keys cannot be left to SQLite.
 
         Raises:
             InvalidRecordError: it has a field that the file does not.
             InvalidVectorError: a vector is zero, not finite or of the wrong length, or of an unknown field.
             ConfigurationError: there are vectors, but no embedder was adopted.
         """
-        self._check_fields(record)
-        row = to_row(record)
-        blobs = self._checked(vectors, row[_HASH])
+        for record, _ in new:
+            self._check_fields(record)
+        rows = [to_row(record) for record, _ in new]
+        blobs = [self._checked(vectors, row[_HASH]) for (_, vectors), row in zip(new, rows, strict=True)]
         self._begin_change()
-        indexed = self._tokens_usable()  # before the row is there: it may make the index anew from all rows
-        key = self._connection.execute(_INSERT, (*row, self._head.generation)).lastrowid
-        if key is None:  # the DB-API's type allows it; SQLite gives an INSERT's key always
-            raise InvalidRecordError("the record got no key")
+        indexed = self._tokens_usable()  # before the rows are there: it may make the index anew from all rows
+        (last,) = self._connection.execute(_LAST_KEY).fetchone()
+        keys = list(range(last + 1, last + 1 + len(rows)))
+        generation = self._head.generation
+        self._connection.executemany(_INSERT, [(key, *row, generation) for key, row in zip(keys, rows, strict=True)])
         if indexed:
-            self._parts.keyword.add(self._connection, key, self._parts.keyword.tokens(record.fields, record.tags))
-        if blobs:
-            self._store(key, row[_HASH], blobs)
-        elif row[_PARTS] and self._head.fingerprint is not None:
-            self._connection.execute(_ADD_PENDING, (key,))
-        return key
+            keyword = self._parts.keyword
+            tokens = [keyword.tokens(record.fields, record.tags) for record, _ in new]
+            keyword.add(self._connection, zip(keys, tokens, strict=True))
+        self._store((key, row[_HASH], each) for key, row, each in zip(keys, rows, blobs, strict=True))
+        if self._head.fingerprint is not None:
+            waiting = [(key,) for key, row, each in zip(keys, rows, blobs, strict=True) if row[_PARTS] and not each]
+            self._connection.executemany(_ADD_PENDING, waiting)
+        return keys
 
     def replace(self, key: int, record: Record, vectors: VectorWrite | None) -> None:
         """Put ``record`` in the place of the one at ``key``; see the protocol. Tokens are rewritten only if they
@@ -138,11 +151,11 @@ class SqliteWriter(SqliteReader):
             after = keyword.tokens(record.fields, record.tags)
             if before != after:
                 keyword.remove(self._connection, key, before)
-                keyword.add(self._connection, key, after)
+                keyword.add(self._connection, [(key, after)])
         self._connection.execute(_UPDATE, (*row, self._head.generation, key))
         if blobs:
             self._drop_vectors(key)
-            self._store(key, row[_HASH], blobs)
+            self._store([(key, row[_HASH], blobs)])
         elif old_hash != row[_HASH]:
             self._drop_vectors(key)
             if row[_PARTS] and self._head.fingerprint is not None:
@@ -204,7 +217,7 @@ class SqliteWriter(SqliteReader):
             return False
         self._begin_change()
         self._drop_vectors(key)
-        self._store(key, content_hash, blobs)
+        self._store([(key, content_hash, blobs)])
         self._connection.execute("UPDATE records SET generation = ? WHERE key = ?", (self._head.generation, key))
         return True
 
@@ -241,9 +254,16 @@ class SqliteWriter(SqliteReader):
             blobs += [(space, part, blob_of(vector)) for part, vector in enumerate(matrix)]
         return blobs
 
-    def _store(self, key: int, content_hash: str, blobs: Sequence[tuple[int, int, bytes]]) -> None:
-        for space, part, blob in blobs:
-            self._connection.execute(_ADD_VECTOR, (space, key, part, content_hash, blob))
+    def _store(self, records: Iterable[tuple[int, str, Sequence[tuple[int, int, bytes]]]]) -> None:
+        """Put vectors in: by record its key, the hash of its text, and what :meth:`_checked` gives."""
+        self._connection.executemany(
+            _ADD_VECTOR,
+            [
+                (space, key, part, content_hash, blob)
+                for key, content_hash, blobs in records
+                for space, part, blob in blobs
+            ],
+        )
 
     def _drop_vectors(self, key: int) -> None:
         """Forget what was made of a record's former text."""
@@ -333,12 +353,7 @@ class SqliteWriter(SqliteReader):
 
 def _matrix(given: npt.NDArray[np.float32], dimension: int | None, field: str) -> npt.NDArray[np.float32]:
     """The vectors of a field, checked: quickly if all is well, and else so that the error says what is wrong."""
-    if (
-        isinstance(given, np.ndarray)
-        and given.dtype == np.float32
-        and given.shape == (1, dimension)
-        and 0.0 < float(np.vdot(given, given)) < math.inf
-    ):
+    if isinstance(given, np.ndarray) and given.ndim == 2 and len(given) == 1 and is_sound(given[0], dimension):
         return given
     return as_matrix(given, dimension, f"the vector of field {field!r}")
 
