@@ -3,7 +3,7 @@
 A batch is claimed in a short transaction, embedded outside of any, and attached in another. While a claim lasts nobody
 else embeds the same records. It is given back however the batch ends, and when the store is closed meanwhile; that of a
 process that dies lapses by itself. A vector is attached only to the text that it was made of, and only to a record that
-still waits for one.
+still waits for one; with it come the ``semantic`` links that a write would have made.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Backend, Reader, VectorWrite, Visibility
+from twofold.backends.protocol import Backend, Reader, VectorWrite, Visibility, Writer
 from twofold.embedders import Guard, degradation_of
 from twofold.errors import ConfigurationError, EmbeddingError
 from twofold.ingest import pieces_of
-from twofold.types import Access, Degradation, EmbedReport, Progress, Record
+from twofold.links import Alike, Meaning
+from twofold.types import Access, Degradation, EmbedReport, LinkKind, Progress, Record
 
-__all__ = ["Claims", "embed_pending"]
+__all__ = ["Claims", "embed_pending", "embed_records"]
 
 _LOG = logging.getLogger("twofold.store")
 
@@ -103,6 +104,7 @@ def embed_pending(
     batch_size: int,
     claim_seconds: float,
     retry_parked: bool,
+    semantic_links: float | None,
     progress: Callable[[Progress], None] | None,
 ) -> EmbedReport:
     """Embed what waits for a vector and ``access`` may see, a batch at a time, until nothing waits that nobody else
@@ -132,7 +134,9 @@ def embed_pending(
                 break
             made, failed, trouble = _embedded(guard, claimed)
             with backend.write() as writer:
-                done += sum(writer.attach(key, vectors) for key, vectors in made.items())
+                if made:
+                    _refuse_another(writer.fingerprint, guard)  # reembed() may have swapped embedders meanwhile
+                done += _attached(writer, claimed, made, semantic_links, now())
                 for key, error in failed.items():
                     writer.park(key, error.summary)
                 writer.release(list(claimed))
@@ -142,6 +146,29 @@ def embed_pending(
     with backend.read() as reader:
         remaining, elsewhere = reader.pending(visible), reader.claimed(visible, now())
     return EmbedReport(done, parked, remaining, () if trouble is None else (trouble,), elsewhere)
+
+
+def _attached(
+    writer: Writer,
+    claimed: Mapping[int, Record],
+    made: Mapping[int, VectorWrite],
+    semantic_links: float | None,
+    at: datetime,
+) -> int:
+    """How many of the records now have the vectors that were made for them, and the links that come of those."""
+    there = writer.records(list(made))
+    keys = [key for key, vectors in made.items() if key in there and there[key].content_hash == vectors.content_hash]
+    if semantic_links is None:
+        return sum(writer.attach(key, made[key]) for key in keys)
+    meanings = [Meaning(claimed[key].belongs_to, claimed[key].namespace, made[key]) for key in keys]
+    alike = Alike(writer, meanings, semantic_links, at)
+    attached = [writer.attach(key, made[key]) for key in keys]
+    for key, is_new in zip(keys, attached, strict=True):
+        if is_new and there[key].revision > 1:  # its former text's
+            writer.delete_links(source=key, kinds=(LinkKind.SEMANTIC,))
+            writer.delete_links(target=key, kinds=(LinkKind.SEMANTIC,))
+    writer.put_links(alike.links(keys, attached), at)
+    return sum(attached)
 
 
 def _adopted(backend: Backend, guard: Guard, visible: Visibility) -> Degradation | None:
@@ -163,12 +190,16 @@ def _adopted(backend: Backend, guard: Guard, visible: Visibility) -> Degradation
             if writer.fingerprint is None:
                 writer.adopt(guard.fingerprint, int(vector.size))
             known = writer.fingerprint
+    _refuse_another(known, guard)
+    return None
+
+
+def _refuse_another(known: str | None, guard: Guard) -> None:
     if known != guard.fingerprint:
         raise ConfigurationError(
             f"the file's vectors are of {known!r}, not of {guard.fingerprint!r}; open the store with the embedder "
             "it was made with"
         )
-    return None
 
 
 def _first_texts(reader: Reader, visible: Visibility) -> list[str]:
@@ -178,6 +209,16 @@ def _first_texts(reader: Reader, visible: Visibility) -> list[str]:
 
 
 def _embedded(
+    guard: Guard, claimed: Mapping[int, Record]
+) -> tuple[dict[int, VectorWrite], dict[int, EmbeddingError], Degradation | None]:
+    """What :func:`embed_records` gives; if not one of several texts got a vector, that is the embedder's doing."""
+    vectors, failed, trouble = embed_records(guard, claimed)
+    if trouble is None and failed and not vectors and len(failed) == len(claimed) > 1:
+        return {}, {}, degradation_of(next(iter(failed.values())))
+    return vectors, failed, trouble
+
+
+def embed_records(
     guard: Guard, claimed: Mapping[int, Record]
 ) -> tuple[dict[int, VectorWrite], dict[int, EmbeddingError], Degradation | None]:
     """Vectors by key, what cannot be embedded by key, and why the embedder is not to be asked further."""
@@ -200,7 +241,4 @@ def _embedded(
         for key, by_field in made.items()
         if by_field and key not in failed and key not in untouched
     }
-    if trouble is None and failed and not vectors and len(failed) == len(claimed) > 1:
-        # Not one of several texts got a vector: that is the embedder, not the texts.
-        return {}, {}, degradation_of(next(iter(failed.values())))
     return vectors, failed, trouble

@@ -2,13 +2,15 @@
 [--json FILE]``. ``store``, the default, measures a store as a whole; ``indexes`` compares the vector indexes.
 
 Times are wall time. A rival answers the same queries in the same run, turn by turn, so that the ratio means something
-on a machine that is not quiet. Run it from the repository's root.
+on a machine that is not quiet. Idle OpenMP threads sleep (``OMP_WAIT_POLICY``), or those of one contestant would spin
+while the next one is timed. Run it from the repository's root.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before anything loads OpenMP
 
 import numpy as np
 from tests.benchmarks.baselines import bare_insert, blocked_embedder

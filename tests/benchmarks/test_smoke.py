@@ -14,7 +14,7 @@ def test_the_benchmark_runs_and_reports_every_figure(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "tests.benchmarks", "--records", "300", "--queries", "5", "--dimension", "16",
          "--no-rivals", "--json", str(figures)],
-        cwd=root, check=True, capture_output=True, timeout=120,
+        cwd=root, check=True, capture_output=True, timeout=600,
     )  # fmt: skip
     measured = json.loads(figures.read_text())
     assert measured["records"] == 300
@@ -35,7 +35,7 @@ def test_the_comparison_of_indexes_runs(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "tests.benchmarks", "indexes", "--records", "300", "--queries", "5", "--dimension", "8",
          "--json", str(figures)],
-        cwd=root, check=True, capture_output=True, timeout=120,
+        cwd=root, check=True, capture_output=True, timeout=600,
     )  # fmt: skip
     rows = json.loads(figures.read_text())["indexes"]
     assert rows[0]["index"] == "exact"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,10 +29,11 @@ from twofold import (
     SearchUnavailableError,
     StoreSettings,
 )
-from twofold.backends.protocol import Nearest
+from twofold.backends.sqlite import vec0
 from twofold.testing import FailingEmbedder, FakeEmbedder, FakeOllama, FlakyEmbedder, OllamaFault
+from twofold.vectors import faiss_library
 
-PATIENT = 30.0
+PATIENT = 60.0
 """Seconds that no test waits for unless it fails."""
 NOTES = {"key": "The deploy key lives in the vault.", "tea": "Anna prefers tea to coffee."}
 
@@ -151,6 +153,9 @@ def test_blocked_on_an_event_keywords_answer_before_it_is_released(gated: Gated)
         assert state is not None
         assert (state.breaker, state.failures) == (BreakerState.OPEN, 1)
         assert "gave no answer within 0.1 s" in str(state.last_error)
+        guard = store._parts.guard
+        assert guard is not None
+        guard._settings = replace(guard._settings, query_deadline=PATIENT)  # what follows is not about time
         gated.gate.set()
         deadline = time.monotonic() + PATIENT
         while store.search("deploy key").degraded:
@@ -169,7 +174,7 @@ async def test_blocked_on_an_event_the_loop_goes_on(gated: Gated) -> None:
             beats += 1
             await asyncio.sleep(0.005)
         assert codes(await searching) == ["embedder_timeout"]
-        assert beats >= 5
+        assert beats > 1, "once it begins by itself"
         assert not adding.done(), "a write has longer"
         gated.gate.set()
         await asyncio.wait_for(adding, PATIENT)
@@ -230,6 +235,7 @@ OLLAMA_ROWS = [
     (OllamaFault.BUSY, "embedder_unreachable"),
     (OllamaFault.DROPPED, "embedder_unreachable"),
     (OllamaFault.WAITS, "embedder_timeout"),
+    (OllamaFault.DRIPS, "embedder_timeout"),
     (OllamaFault.TOO_LONG, "embedder_bad_output"),
     (OllamaFault.NAN_REFUSED, "embedder_bad_output"),
     (OllamaFault.CUT, "embedder_bad_output"),
@@ -248,14 +254,20 @@ def test_every_fault_has_a_row() -> None:
     assert {fault for fault, _ in OLLAMA_ROWS} == set(OllamaFault)
 
 
+def deadline_for(code: str) -> float:
+    """Short where the time is to run out, and only there."""
+    return 0.3 if code == "embedder_timeout" else PATIENT
+
+
 def ollama_store(server: FakeOllama, **embedding: Any) -> HybridStore:
-    options = {"query_deadline": 0.3, "document_deadline": 0.3, "warm_up": PATIENT, **embedding}
+    """A store that waits long enough for everything, unless told otherwise."""
+    options = {"query_deadline": PATIENT, "document_deadline": PATIENT, "warm_up": PATIENT, **embedding}
     return twofold.open(":memory:", embedder=OllamaEmbedder(host=server.host), settings=settings(**options))
 
 
 @pytest.mark.parametrize(("fault", "code"), OLLAMA_ROWS)
 def test_ollama_fails(server: FakeOllama, fault: OllamaFault, code: str) -> None:
-    with ollama_store(server, document_deadline=PATIENT) as store:
+    with ollama_store(server, query_deadline=deadline_for(code)) as store:
         fill(store)
         server.fault = fault
         result = store.search("deploy key")
@@ -267,7 +279,7 @@ def test_ollama_fails(server: FakeOllama, fault: OllamaFault, code: str) -> None
 
 @pytest.mark.parametrize(("fault", "code"), OLLAMA_ROWS)
 async def test_ollama_fails_async(server: FakeOllama, fault: OllamaFault, code: str) -> None:
-    with ollama_store(server, document_deadline=PATIENT) as store:
+    with ollama_store(server, query_deadline=deadline_for(code)) as store:
         await store.aadd_many([{"id": id_, "text": text} for id_, text in NOTES.items()])
         server.fault = fault
         result = await store.asearch("deploy key")
@@ -276,7 +288,8 @@ async def test_ollama_fails_async(server: FakeOllama, fault: OllamaFault, code: 
 
 @pytest.mark.parametrize(("fault", "code"), OLLAMA_ROWS)
 def test_ollama_fails_while_records_are_added(server: FakeOllama, fault: OllamaFault, code: str) -> None:
-    with ollama_store(server) as store:
+    """ollama/ollama#7490: 200 and no embeddings, for a misspelt request, was stored as a vector of no length."""
+    with ollama_store(server, document_deadline=deadline_for(code)) as store:
         store.embed_queries(["so that the dimension is known"])
         server.fault = fault
         report = store.add_many([{"id": id_, "text": text} for id_, text in NOTES.items()])
@@ -284,8 +297,25 @@ def test_ollama_fails_while_records_are_added(server: FakeOllama, fault: OllamaF
         assert store.check().ok
 
 
+@pytest.mark.parametrize("twin", ["search", "asearch"])
+async def test_an_answer_that_drips_is_not_left_behind(server: FakeOllama, twin: str) -> None:
+    """Each byte comes within the client's time-out; the deadline is that of the whole call, and ends its connection."""
+    with ollama_store(server, query_deadline=0.3) as store:
+        await store.aadd_many([{"id": id_, "text": text} for id_, text in NOTES.items()])
+        server.fault = OllamaFault.DRIPS
+        result = store.search("deploy key") if twin == "search" else await store.asearch("deploy key")
+        assert (result.ids, codes(result)) == (("key",), ["embedder_timeout"])
+        assert await asyncio.to_thread(server.hung_up.wait, PATIENT), "else the connection is kept, and its thread"
+        guard = store._parts.guard
+        assert guard is not None
+        deadline = time.monotonic() + PATIENT
+        while guard._breaker._hanging:
+            assert time.monotonic() < deadline, "the call never came back"
+            await asyncio.sleep(0.01)
+
+
 def test_ollama_is_not_there_and_comes_back(server: FakeOllama) -> None:
-    with ollama_store(server, failures_to_open=1, first_pause=0.05, document_deadline=PATIENT) as store:
+    with ollama_store(server, failures_to_open=1, first_pause=0.05) as store:
         fill(store)
         server.stop()
         result = store.search("deploy key")
@@ -313,7 +343,7 @@ def test_ollama_without_the_model_says_how_to_get_it(server: FakeOllama, caplog:
 def test_one_text_that_ollama_cannot_do_is_parked(server: FakeOllama, fault: OllamaFault) -> None:
     """ollama/ollama#14657"""
     server.fault = lambda texts: fault if any("poison" in text for text in texts) else None
-    with ollama_store(server, document_deadline=PATIENT) as store:
+    with ollama_store(server) as store:
         report = store.add_many([f"poison {n}" if n == 5 else f"note {n}" for n in range(12)])
         assert (report.added, report.pending) == (12, 1)
         assert store.info().pending == 1
@@ -393,15 +423,86 @@ def test_more_words_than_are_searched() -> None:
         assert (result.ids, codes(result)) == (("key",), ["query_truncated"])
 
 
-def test_an_index_that_cannot_be_used_is_replaced_by_the_exact_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    with fill(twofold.open(":memory:", embedder=FakeEmbedder())) as store:
-        whole = store.search("deploy key")
-        with store._backend.read() as reader:
-            kind = type(reader)
-        exact: Callable[..., Nearest] = kind.nearest
-        monkeypatch.setattr(kind, "nearest", lambda *asked: replace(exact(*asked), fell_back="the index is broken"))
-        result = store.search("deploy key")
-        assert (result.ids, codes(result)) == (whole.ids, ["exact_fallback"])
+def indexed(path: Path, index: Any) -> HybridStore:
+    return twofold.open(path, embedder=FakeEmbedder(), settings=StoreSettings(index=index))
+
+
+def many(path: Path, index: Any) -> twofold.SearchResult:
+    """A file with so many records that the index is asked, and what is right."""
+    with indexed(path, index) as store:
+        store.add_many([f"the deploy key {number}" for number in range(600)])
+        return store.search("the deploy key 7", mode="vector")
+
+
+def alike(result: twofold.SearchResult, whole: twofold.SearchResult) -> bool:
+    return result.ids == whole.ids and [hit.score for hit in result] == pytest.approx([hit.score for hit in whole])
+
+
+@pytest.mark.parametrize("index", ["faiss-flat", "faiss-hnsw", "sqlite-vec"])
+def test_a_library_that_cannot_be_loaded(tmp_path: Path, index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = many(tmp_path / "memory.db", "exact")
+    for name in ("faiss", "sqlite_vec"):
+        monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
+    tried = (faiss_library._loaded, vec0.extension_problem)
+    for each in tried:
+        each.cache_clear()
+    try:
+        with indexed(tmp_path / "memory.db", index) as store:
+            result = store.search("the deploy key 7", mode="vector")
+            assert alike(result, whole)
+            assert codes(result) == ["exact_fallback"]
+            assert f"twofold[{'faiss' if 'faiss' in index else 'sqlite-vec'}]" in str(result.degradations[0])
+            store.add("the deploy key is here too", id="new")
+            assert store.search("the deploy key is here too", mode="vector").ids[0] == "new"
+    finally:
+        for each in tried:
+            each.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        ("DROP TABLE vec", "exact_fallback"),
+        ("DELETE FROM vec_vector_chunks00", "exact_fallback"),
+        ("UPDATE vec_chunks SET validity = x'00'", "exact_fallback"),
+        ("UPDATE meta SET value = 'nonsense' WHERE name = 'vec0'", None),  # opening the file makes it anew
+        ("DELETE FROM meta WHERE name = 'vec0'", None),
+    ],
+)
+def test_a_vec0_table_that_is_damaged(tmp_path: Path, damage: str, code: str | None) -> None:
+    pytest.importorskip("sqlite_vec", reason="the extra 'sqlite-vec' is not installed")
+    path = tmp_path / "memory.db"
+    whole = many(path, "sqlite-vec")
+    with indexed(path, "sqlite-vec") as store:
+        if store.info().backend.details["vector_index"] != "sqlite-vec":
+            pytest.skip("this Python has no SQLite that can load sqlite-vec")
+        with store._backend._file.pool.writer() as connection:  # type: ignore[attr-defined]
+            connection.execute(damage)
+    with indexed(path, "sqlite-vec") as store:
+        result = store.search("the deploy key 7", mode="vector")
+        assert alike(result, whole)
+        assert codes(result) == ([] if code is None else [code])
+        store.add("another", id="another")
+        assert store.search("another", mode="vector").ids[0] == "another"
+        store.reindex()
+        result = store.search("the deploy key 7", mode="vector")
+        assert (alike(result, whole), codes(result)) == (True, [])
+        assert store.check().ok
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda saved: saved[: len(saved) // 2], lambda saved: b"", lambda saved: saved + b"x"]
+)
+def test_a_saved_index_that_is_cut_short_is_made_anew(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    pytest.importorskip("faiss", reason="the extra 'faiss' is not installed")
+    path = tmp_path / "memory.db"
+    whole = many(path, "faiss-hnsw")
+    (saved,) = tmp_path.glob("memory.db.faiss-*")
+    saved.write_bytes(damage(saved.read_bytes()))
+    with indexed(path, "faiss-hnsw") as store:
+        result = store.search("the deploy key 7", mode="vector")
+        assert alike(result, whole)
+        assert codes(result) == []
 
 
 # What cannot be answered is an error, never an empty answer

@@ -13,7 +13,7 @@ from twofold.testing import FakeEmbedder
 
 
 class GatedEmbedder(FakeEmbedder):
-    """Waits in every query until the test opens the gate; ``in_time`` says whether it did within ten seconds."""
+    """Waits in every query until the test opens the gate; ``in_time`` says whether it did within a minute."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class GatedEmbedder(FakeEmbedder):
     def embed(self, texts: Any, kind: Any) -> Any:
         if kind == "query":
             self.entered.set()
-            self.in_time.append(self.gate.wait(10))
+            self.in_time.append(self.gate.wait(60))
         return super().embed(texts, kind)
 
 

@@ -490,11 +490,11 @@ def test_closing_while_a_call_runs_is_a_clean_error(open_store: OpenStore, gated
     retriever = TwofoldRetriever(store=store)
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(retriever.invoke, "deploy key")
-        assert gated.entered.wait(10)
+        assert gated.entered.wait(60)
         store.close()
         gated.gate.set()
         with pytest.raises(twofold.StoreClosedError):
-            call.result(10)
+            call.result(60)
     with pytest.raises(twofold.StoreClosedError):
         retriever.invoke("deploy key")
 

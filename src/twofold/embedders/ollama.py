@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import importlib
-import ipaddress
 import json
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
-from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary, finalize
 
 from twofold.embedders.bridging import calling_loop, run_awaitable
 from twofold.embedders.callables import checked_dimension
+from twofold.embedders.clients import (
+    Clients,
+    asked_in_batches,
+    checked_batch_size,
+    checked_model,
+    checked_prefixes,
+    checked_timeout,
+    imported,
+    is_this_machine,
+    read_while_waited_for,
+)
+from twofold.embedders.families import known_dimension, prefixes_for
 from twofold.embedders.protocol import EmbeddingKind, Embeddings
 from twofold.errors import (
     ConfigurationError,
     EmbedderOutputError,
     EmbedderTimeoutError,
     EmbedderUnreachableError,
-    MissingExtraError,
 )
 
 __all__ = ["OllamaEmbedder"]
 
 _DEFAULT_HOST: Final = "http://127.0.0.1:11434"
-_ARCTIC: Final = "Represent this sentence for searching relevant passages: "
-_PREFIXES: Final = (
-    ("nomic-embed-text", "search_query: ", "search_document: "),
-    ("snowflake-arctic-embed2", "query: ", ""),
-    ("snowflake-arctic-embed", _ARCTIC, ""),
-    ("mxbai-embed-large", _ARCTIC, ""),
-    ("embeddinggemma", "task: search result | query: ", "title: none | text: "),
-    ("multilingual-e5", "query: ", "passage: "),
-    ("e5-", "query: ", "passage: "),
-)
-"""How a model's name begins, and what its card says to put before a query and a document. Ollama adds nothing."""
-_SAFE_LENGTH: Final = 1500
-"""Characters, the prefix included, that the context of every usual model has room for."""
 _SHOWN: Final = 200
 """How much of what a server says is handed on, in characters."""
 
@@ -86,34 +79,20 @@ class OllamaEmbedder:
         Raises:
             ConfigurationError: an argument cannot be used.
         """
-        if not isinstance(model, str) or not model.strip():
-            raise ConfigurationError(f"model is the name of one, e.g. 'nomic-embed-text', not {model!r}")
         if host is not None and (not isinstance(host, str) or not host.strip()):
             raise ConfigurationError(f"host is an address, e.g. 'http://127.0.0.1:11434', not {host!r}")
-        if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
-            raise ConfigurationError(f"timeout is a number of seconds above 0, not {timeout!r}")
         if isinstance(keep_alive, bool) or not isinstance(keep_alive, (int, float, str, type(None))):
             raise ConfigurationError(f"keep_alive is seconds, or a text like '10m', not {keep_alive!r}")
-        if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-            raise ConfigurationError(f"batch_size is a whole number of at least 1, not {batch_size!r}")
-        for name, prefix in (("query_prefix", query_prefix), ("document_prefix", document_prefix)):
-            if prefix is not None and not isinstance(prefix, str):
-                raise ConfigurationError(f"{name} is a text, '' for none, not {prefix!r}")
-        self._model = model.strip()
+        checked_prefixes(query_prefix, document_prefix)
+        self._model = checked_model(model, "nomic-embed-text")
         self._host = host
-        self._timeout = float(timeout)
+        self._timeout = checked_timeout(timeout)
         self._keep_alive = keep_alive
         self._dimensions = None if dimensions is None else checked_dimension(dimensions)
         self._learnt: int | None = None
-        self._batch_size = batch_size
-        query, document = _prefixes_of(self._model)
-        self._prefixes: dict[EmbeddingKind, str] = {
-            "query": query if query_prefix is None else query_prefix,
-            "document": document if document_prefix is None else document_prefix,
-        }
-        self._lock = threading.Lock()
-        self._client: Any = None
-        self._async_clients: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self._batch_size = checked_batch_size(batch_size)
+        self._prefixes = prefixes_for(self._model, query=query_prefix, document=document_prefix)
+        self._clients = Clients(self._synchronous, self._asynchronous)
 
     def __repr__(self) -> str:
         return f"OllamaEmbedder({self._model!r})"
@@ -129,8 +108,8 @@ class OllamaEmbedder:
 
     @property
     def dimension(self) -> int | None:
-        """As asked for, else learnt from the first answer; None before."""
-        return self._learnt if self._dimensions is None else self._dimensions
+        """As asked for, or as a model of Ollama's library has; else learnt from the first answer, None before."""
+        return self._dimensions or known_dimension(self._model) or self._learnt
 
     @property
     def batch_size(self) -> int:
@@ -148,15 +127,8 @@ class OllamaEmbedder:
             EmbedderTimeoutError: it took longer than ``timeout``.
             EmbedderOutputError: it gave something else than one vector a text.
         """
-        vectors: list[Sequence[float]] = []
-        for start in range(0, len(texts), self._batch_size):
-            batch = [self._prefixes[kind] + text for text in texts[start : start + self._batch_size]]
-            try:
-                vectors += self._request(batch)
-            except EmbedderOutputError as error:
-                if not error.text_at_fault or len(batch) > 1 or len(batch[0]) <= _SAFE_LENGTH:
-                    raise
-                vectors += self._request([batch[0][:_SAFE_LENGTH]])
+        prefix = self._prefixes[kind]
+        vectors = asked_in_batches(self._request, [prefix + text for text in texts], self._batch_size)
         if vectors and self._learnt is None:
             self._learnt = len(vectors[0]) or None
         return vectors
@@ -173,9 +145,9 @@ class OllamaEmbedder:
         try:
             loop = calling_loop.get()
             if loop is None:
-                answer = self._synchronous(library).embed(**asked)
+                answer = self._clients.synchronous().embed(**asked)
             else:
-                client = self._asynchronous(library, loop)
+                client = self._clients.of_loop(loop)
                 answer = run_awaitable(lambda: client.embed(**asked), f"the embedder {self.fingerprint!r}")
         except library.ResponseError as error:
             self._raise_refusal(error)
@@ -234,49 +206,21 @@ class OllamaEmbedder:
         """Without user and password, if it has those."""
         return self._address.rpartition("@")[2]
 
-    def _synchronous(self, library: Any) -> Any:
-        with self._lock:
-            if self._client is None:
-                self._client = self._made(library.Client)
-                finalize(self, self._client.close)  # it keeps connections, which would otherwise be left open
-            return self._client
+    def _synchronous(self) -> Any:
+        return self._made(_import("ollama").Client, event_hooks={"response": [read_while_waited_for]})
 
-    def _asynchronous(self, library: Any, loop: Any) -> Any:
-        """The client of this event loop. It keeps no idle connections, which would outlive the loop."""
-        with self._lock:
-            if loop not in self._async_clients:
-                limits = _import("httpx").Limits(max_keepalive_connections=0)
-                self._async_clients[loop] = self._made(library.AsyncClient, limits=limits)
-            return self._async_clients[loop]
+    def _asynchronous(self) -> Any:
+        limits = _import("httpx").Limits(max_keepalive_connections=0)
+        return self._made(_import("ollama").AsyncClient, limits=limits)
 
     def _made(self, client: Any, **more: Any) -> Any:
         """A client that has a time-out, which Ollama's own default has not, and no proxy for this machine."""
         try:
-            return client(self._address, timeout=self._timeout, trust_env=not _is_this_machine(self._address), **more)
+            return client(self._address, timeout=self._timeout, trust_env=not is_this_machine(self._address), **more)
         except ValueError as error:
             raise ConfigurationError(f"no server can be asked at {self._shown_host!r}: {error}") from error
 
 
-def _prefixes_of(model: str) -> tuple[str, str]:
-    """What is put before a query and a document of this model."""
-    name = model.lower().rpartition("/")[2]
-    return next(((query, document) for begins, query, document in _PREFIXES if name.startswith(begins)), ("", ""))
-
-
-def _is_this_machine(address: str) -> bool:
-    name = urlsplit(address if "://" in address else f"http://{address}").hostname or "127.0.0.1"
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        ip = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return ip.is_loopback or ip.is_unspecified
-
-
 def _import(name: str) -> Any:
     """The client, or what it stands on."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingExtraError("ollama", "ollama") from error
+    return imported(name, "ollama", "ollama")

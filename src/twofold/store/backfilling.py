@@ -44,9 +44,13 @@ class Backfill:
         """Whether it is to happen by itself, as soon as it may."""
         self._outage_over = False
         """Whether the embedder has come back from an outage: then a file that has no vectors yet is filled too."""
-        if guard is not None and guard.embeds and settings.embedding.fill_in and not backend.read_only:
-            guard.when_first_answered(self._answered)
-            guard.when_recovered(self._recovered)
+        self._listen(guard)
+
+    def use(self, guard: Guard) -> None:
+        """Ask another embedder from now on, and listen to it."""
+        self._hear_no_more()
+        self._guard = guard
+        self._listen(guard)
 
     def run(
         self,
@@ -70,10 +74,18 @@ class Backfill:
         """Start nothing more, and give back what is claimed; before the backend is closed. The embedder is not waited
         for: what it answers later finds the store closed.
         """
+        self._hear_no_more()
+        self._claims.close()
+
+    def _listen(self, guard: Guard | None) -> None:
+        if guard is not None and guard.embeds and self._settings.embedding.fill_in and not self._backend.read_only:
+            guard.when_first_answered(self._answered)
+            guard.when_recovered(self._recovered)
+
+    def _hear_no_more(self) -> None:
         if self._guard is not None:
             self._guard.when_first_answered(None)
             self._guard.when_recovered(None)
-        self._claims.close()
 
     def _run(
         self,
@@ -94,6 +106,7 @@ class Backfill:
             # A batch may have several pieces a record, and each of their batches its own deadline.
             claim_seconds=60.0 + 10 * embedding.document_deadline,
             retry_parked=retry_parked,
+            semantic_links=self._settings.semantic_links,
             progress=progress,
         )
 

@@ -44,7 +44,7 @@ def embedder(server: FakeOllama) -> OllamaEmbedder:
 
 def test_the_default_is_nomic_with_its_prefixes(server: FakeOllama, embedder: OllamaEmbedder) -> None:
     """alphaonedev/ai-memory-mcp#1520"""
-    assert embedder.dimension is None
+    assert embedder.dimension == 768, "known before the first answer"
     assert embed_checked(embedder, ["y"], "query").shape == (1, 768)
     assert embed_checked(embedder, ["x", "z"], "document").shape == (2, 768)
     assert [request.input for request in server.requests] == [
@@ -68,6 +68,12 @@ def test_the_default_is_nomic_with_its_prefixes(server: FakeOllama, embedder: Ol
         ("snowflake-arctic-embed:22m", "Represent this sentence for searching relevant passages: ", ""),
         ("snowflake-arctic-embed2", "query: ", ""),
         ("embeddinggemma", "task: search result | query: ", "title: none | text: "),
+        (
+            "qwen3-embedding:0.6b",
+            "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:",
+            "",
+        ),
+        ("never-heard-of", "", ""),
     ],
 )
 def test_prefixes_go_by_the_family(server: FakeOllama, model: str, query: str, document: str) -> None:
@@ -102,6 +108,37 @@ def test_prefixes_can_be_given(server: FakeOllama) -> None:
 )
 def test_the_fingerprint_is_what_changes_vectors(embedder: OllamaEmbedder, fingerprint: str) -> None:
     assert embedder.fingerprint == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("model", "dimension"),
+    [
+        ("all-minilm", 384),
+        ("all-minilm:33m", 384),
+        ("BGE-M3", 1024),
+        ("mxbai-embed-large:335m", 1024),
+        ("embeddinggemma", 768),
+        ("snowflake-arctic-embed", 1024),
+        ("snowflake-arctic-embed:latest", 1024),
+        ("snowflake-arctic-embed:22m", 384),
+        ("snowflake-arctic-embed:137m", 768),
+        ("snowflake-arctic-embed2", 1024),
+        ("qwen3-embedding", None),
+        ("qwen3-embedding:4b", 2560),
+        ("somebody/all-minilm", None),
+        ("never-heard-of", None),
+    ],
+)
+def test_dimensions_of_the_library_are_known(model: str, dimension: int | None) -> None:
+    assert OllamaEmbedder(model).dimension == dimension
+    assert OllamaEmbedder(model, dimensions=128).dimension == 128
+
+
+def test_another_dimension_is_learnt(server: FakeOllama) -> None:
+    server.models.append("never-heard-of:latest")
+    embedder = OllamaEmbedder("never-heard-of", host=server.host)
+    embedder.embed(["x"], "query")
+    assert embedder.dimension == 768
 
 
 def test_the_fingerprint_stays_when_the_dimension_is_learnt(embedder: OllamaEmbedder) -> None:
@@ -287,7 +324,9 @@ def test_what_is_too_long_is_shortened_and_the_others_are_as_they_were(
     texts = ["a" * 10, "b" * 1900, "c " * 25_000]
     rows = guard.documents(texts)
     assert all(isinstance(row, np.ndarray) for row in rows)
-    assert server.requests[-1].input == (f"search_document: {texts[2]}"[:1500],)
+    (taken,) = server.requests[-1].input
+    assert f"search_document: {texts[2]}".startswith(taken)
+    assert 1000 < len(taken) <= 2000, "no more is cut off than half of what would fit"
     assert guard.query("d" * 50_000).shape == (768,)
 
 

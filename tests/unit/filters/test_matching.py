@@ -294,9 +294,9 @@ def test_the_largest_filters_fit_into_a_statement(holds, connection, name):
 
 
 def test_a_pattern_full_of_wildcards_takes_no_time():
-    started = time.perf_counter()
+    started = time.process_time()
     assert not matches(F("x").like("%a" * 50 + "b"), record({"x": "a" * 5000}))
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 20, "one that backtracks takes years"
 
 
 def test_a_foreign_node_is_refused_by_all():

@@ -214,10 +214,7 @@ def test_it_happens_by_itself_once_the_embedder_is_well_again(tmp_path: Path) ->
                 continue
             break
         assert filled.wait(30)
-        for _ in range(1_000):
-            if store.info(access=Access(user="u1")).pending == 0:
-                break
-            threading.Event().wait(0.01)
+        assert filled_in(store)
         assert store.search("kettle", mode="vector", access=Access(user="u1")).ids == ("m1",)
 
 

@@ -158,7 +158,7 @@ def test_touches_are_written_by_age(tmp_path):
     assert not [thread for thread in threading.enumerate() if thread.name == "twofold-touches"]
 
 
-def wait_for(done: Callable[[], bool], seconds: float = 10.0) -> bool:
+def wait_for(done: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = monotonic() + seconds
     while not done():
         if monotonic() > end:
