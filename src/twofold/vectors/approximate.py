@@ -241,6 +241,10 @@ class ApproximateIndex:
             return self._rows.search_rows(query, rows, limit)
         return self._proposed(query, rows, limit, breadth)
 
+    def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
+        """See :meth:`ExactIndex.cosines`."""
+        return self._rows.cosines(query, keys)
+
     def _breadth_for(self, rows: Rows | None, limit: int) -> int | None:
         """How broadly to search; None if the exact index is no slower."""
         structure, breadth = self._structure, self._breadth

@@ -191,6 +191,19 @@ class ExactIndex:
         query = as_vector(query, self.dimension, "the query vector")
         return self.search_rows(query, self.rows_of(visible_keys), limit)
 
+    def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
+        """Those of ``keys`` (sorted, none twice) that have a vector, and the cosine of each one's best, which is the
+        number that :meth:`search` gives.
+
+        Raises:
+            InvalidVectorError: as for :meth:`search`.
+        """
+        query = as_vector(query, self.dimension, "the query vector")
+        rows = self.rows_of(keys)
+        at = np.arange(self._size) if rows is None else rows
+        scores = exact_cosines(self._buffers.vectors, query, at)
+        return best_of_each(self._buffers.keys[at], scores, max(1, len(at)))
+
     # -- searching ----------------------------------------------------------------------------------------------
 
     def search_rows(self, query: Floats, rows: Rows | None, limit: int) -> tuple[Keys, Scores]:

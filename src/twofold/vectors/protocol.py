@@ -83,6 +83,10 @@ class VectorIndex(Protocol):
         """The index whose :meth:`parts` were saved; called on an empty one."""
         ...
 
+    def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
+        """Those of ``keys`` (sorted, none twice) that have a vector, and each one's cosine as :meth:`search` gives it."""
+        ...
+
     def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
         """The nearest of the visible records and the exact cosine of each one's best vector, best first; all that
         are tied with the last one are there too.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -45,4 +46,5 @@ def best_candidates(
         place[tied] = places[np.searchsorted(ordered, keys[tied], sorter=places)]
         order = np.lexsort((place, -scores))
         keys, scores = keys[order], scores[order]
-    return list(map(Candidate, keys[:limit].tolist(), scores[:limit].tolist()))
+    pairs = zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True)
+    return list(map(tuple.__new__, repeat(Candidate), pairs))  # Candidate(...) is a function of Python's own
