@@ -441,7 +441,7 @@ def test_a_long_query_is_cut_to_its_rarest_tokens_and_says_so() -> None:
 def test_a_trace_tells_each_stage_and_costs_nothing_when_not_asked_for(mixed: HybridStore) -> None:
     result = mixed.search("kettle", params=SearchParams(trace=True))
     assert result.trace is not None
-    assert [stage.name for stage in result.trace] == ["embed", "keyword", "vector", "fuse", "hydrate"]
+    assert [stage.name for stage in result.trace] == ["embed", "vector", "keyword", "fuse", "hydrate"]
     by_name = {stage.name: stage.detail for stage in result.trace}
     assert by_name["keyword"]["found"] == 2
     assert by_name["vector"]["found"] == 3

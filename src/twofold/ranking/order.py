@@ -13,6 +13,7 @@ def in_total_order(
     scores: Mapping[int, float],
     tie_breakers: Callable[[Sequence[int]], Mapping[int, Any]],
     first: int | None = None,
+    ordered: list[int] | None = None,
 ) -> list[int]:
     """Keys by descending score, those of equal score by ascending tie-breaker.
 
@@ -20,8 +21,10 @@ def in_total_order(
         scores: by key; finite.
         tie_breakers: gives what equal scores are ordered by; asked at most once, and only for keys that share a score.
         first: how many places must be right; those behind are left as they come. Default: all.
+        ordered: the keys by descending score, if they stand in that order already.
     """
-    ordered = sorted(scores, key=scores.__getitem__, reverse=True)
+    if ordered is None:
+        ordered = sorted(scores, key=scores.__getitem__, reverse=True)
     groups: list[list[int]] = []
     placed = 0
     for _, group in groupby(ordered, key=scores.__getitem__):

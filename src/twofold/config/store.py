@@ -1,4 +1,4 @@
-"""Every setting, its range and its default; each default stands here and nowhere else."""
+"""How a store and its embedder behave."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from twofold.config.checks import number, one_of, whole
+from twofold.config.search import SearchParams
 from twofold.errors import ConfigurationError
 from twofold.types.arguments import checked_flag, checked_items
-from twofold.types.json import is_storable
 
 __all__ = [
     "DEFAULT_FIELDS",
     "DEFAULT_LANGUAGE",
     "INDEXES",
     "EmbeddingSettings",
-    "SearchParams",
     "StoreSettings",
     "utc_now",
 ]
@@ -27,9 +27,6 @@ DEFAULT_FIELDS: Final = ("text",)
 
 DEFAULT_LANGUAGE: Final = "english"
 """The language of a new file, where ``StoreSettings.language`` is not set."""
-
-_MOST: Final = 1e6
-"""How large the numbers of fusion may be: beyond it sums overflow, and ranks are no longer told apart."""
 
 INDEXES: Final = ("auto", "exact", "sqlite-vec", "faiss-flat", "faiss-hnsw", "faiss-ivf")
 """What ``StoreSettings.index`` can be."""
@@ -44,80 +41,6 @@ _LONGEST_WAIT: Final = 86_400
 def utc_now() -> datetime:
     """The present instant, in UTC."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchParams:
-    """How one search ranks. Give a store its own in ``StoreSettings(search=...)``, or one call its own in
-    ``search(..., params=...)``.
-
-    Raises:
-        ConfigurationError: a value is outside of its range.
-    """
-
-    pool: int = 100
-    """How many candidates each leg gives, at least 1. Default: 100, whatever k is."""
-    rrf_k: float = 60.0
-    """The constant of reciprocal rank fusion, 0 to 1,000,000; a larger one flattens the ranks.
-    Default: 60 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
-    keyword_weight: float = 1.0
-    """How much the keyword leg counts, up to 1,000,000; 0 leaves it out. Default: 1."""
-    vector_weight: float = 1.0
-    """How much the vector leg counts, up to 1,000,000; 0 leaves it out. Default: 1."""
-    min_score: float | None = None
-    """Hits below this score (0 to 1) are left out. Default: none are."""
-    min_similarity: float | None = None
-    """Candidates of the vector leg below this cosine (-1 to 1) are left out. Default: none are."""
-    adjacency: float = 0.2
-    """How far the keyword leg moves up a record that holds words side by side as the query does: its BM25 is
-    multiplied by 1 + adjacency · (share of the query's neighbouring pairs found). 0 to 1. Default: 0.2."""
-    expand: int = 0
-    """How many records that links lead to from the hits are added in ``SearchResult.linked``, apart from the hits and
-    scored below them; 0 to 100. Default: 0."""
-    hops: int = 1
-    """How many links away from a hit they may be, 1 to 5. Default: 1."""
-    link_kinds: tuple[str, ...] | None = None
-    """The kinds of link that are followed. Default: all."""
-    link_decay: float = 0.5
-    """What each link on the way takes off, above 0, at most 1: the value of a path is the product of its links'
-    weights, and of this once a link. Default: 0.5."""
-    link_fan_out: int = 32
-    """How many links of one record are followed, the strongest first; 1 to 1,000. Default: 32."""
-    touch: bool = False
-    """Whether the records returned count as used: ``access_count`` grows by one and ``last_accessed`` is now.
-    Default: False."""
-    include_archived: bool = False
-    """Whether archived records are searched too. Default: False."""
-    trace: bool = False
-    """Whether the result tells what each stage took in and gave out. Default: False."""
-
-    def __post_init__(self) -> None:
-        _whole("pool", self.pool, least=1)
-        _number("rrf_k", self.rrf_k, 0, _MOST)
-        for name in ("keyword_weight", "vector_weight"):
-            weight = getattr(self, name)
-            _number(name, weight, 0, _MOST)
-            if 0 < weight < 1 / _MOST:
-                raise ConfigurationError(f"{name} is 0, or at least {1 / _MOST:g}, not {weight!r}")
-        _number("adjacency", self.adjacency, 0, 1)
-        _whole("expand", self.expand, least=0, most=100)
-        _whole("hops", self.hops, least=1, most=5)
-        if self.link_kinds is not None:
-            kinds = checked_items(self.link_kinds, "link_kinds", "link_kinds=('related',)")
-            if not all(isinstance(kind, str) and is_storable(kind) for kind in kinds):
-                raise ConfigurationError("link_kinds is a tuple of words: write link_kinds=('related',)")
-            object.__setattr__(self, "link_kinds", tuple(map(str.__str__, kinds)))
-        _number("link_decay", self.link_decay, math.ulp(0.0), 1)
-        _whole("link_fan_out", self.link_fan_out, least=1, most=1000)
-        checked_flag(self.touch, "touch")
-        checked_flag(self.include_archived, "include_archived")
-        checked_flag(self.trace, "trace")
-        if self.min_score is not None:
-            _number("min_score", self.min_score, 0, 1)
-        if self.min_similarity is not None:
-            _number("min_similarity", self.min_similarity, -1, 1)
-        if self.keyword_weight == 0 and self.vector_weight == 0:
-            raise ConfigurationError("keyword_weight and vector_weight are both 0: nothing would be searched")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +82,11 @@ class EmbeddingSettings:
     def __post_init__(self) -> None:
         checked_flag(self.fill_in, "fill_in")
         for name in ("query_deadline", "document_deadline", "first_pause", "longest_pause"):
-            _number(name, getattr(self, name), math.ulp(0.0), _LONGEST_WAIT)
-        _number("warm_up", self.warm_up, 0, _LONGEST_WAIT)
-        _whole("batch_size", self.batch_size, least=1)
-        _whole("failures_to_open", self.failures_to_open, least=1)
-        _whole("query_cache_size", self.query_cache_size, least=0)
+            number(name, getattr(self, name), math.ulp(0.0), _LONGEST_WAIT)
+        number("warm_up", self.warm_up, 0, _LONGEST_WAIT)
+        whole("batch_size", self.batch_size, least=1)
+        whole("failures_to_open", self.failures_to_open, least=1)
+        whole("query_cache_size", self.query_cache_size, least=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +121,10 @@ class StoreSettings:
     semantic_links: float | None = None
     """The cosine, above 0, at most 1, from which on a write links a record to the nearest three of the same owner and
     namespace, as kind ``semantic`` and with the cosine as weight. Default: no such links are made."""
+    near_duplicates: float | None = None
+    """The cosine, above 0, at most 1, from which on ``add`` names records of the same namespace in
+    ``Added.near_duplicates``, the nearest three of those that who adds sees; nothing is kept from being stored. It
+    takes as long as a search. Default: they are not looked for."""
     touch_flush_seconds: float = 5.0
     """How old touches grow in memory at most before they are written, above 0, where no other write and no ``close()``
     takes them along; a process that is killed loses those. Default: 5."""
@@ -238,18 +165,20 @@ class StoreSettings:
             raise ConfigurationError("clock is a function that gives the time: write clock=lambda: datetime.now(UTC)")
         object.__setattr__(self, "field_weights", dict(self.field_weights))
         for name, weight in self.field_weights.items():
-            _number(f"field_weights[{name!r}]", weight, math.ulp(0.0), math.inf)
-        _number("tag_weight", self.tag_weight, 0, math.inf)
-        _number("busy_timeout", self.busy_timeout, math.ulp(0.0), 86_400)
-        _whole("max_readers", self.max_readers, least=1)
-        _whole("cache_mib", self.cache_mib, least=1)
-        _one_of("index", self.index, INDEXES)
-        _one_of("driver", self.driver, ("auto", "sqlite3", "pysqlite3"))
-        _one_of("synchronous", self.synchronous, ("NORMAL", "FULL"))
+            number(f"field_weights[{name!r}]", weight, math.ulp(0.0), math.inf)
+        number("tag_weight", self.tag_weight, 0, math.inf)
+        number("busy_timeout", self.busy_timeout, math.ulp(0.0), 86_400)
+        whole("max_readers", self.max_readers, least=1)
+        whole("cache_mib", self.cache_mib, least=1)
+        one_of("index", self.index, INDEXES)
+        one_of("driver", self.driver, ("auto", "sqlite3", "pysqlite3"))
+        one_of("synchronous", self.synchronous, ("NORMAL", "FULL"))
         if self.semantic_links is not None:
-            _number("semantic_links", self.semantic_links, math.ulp(0.0), 1)
-        _number("touch_flush_seconds", self.touch_flush_seconds, math.ulp(0.0), _LONGEST_WAIT)
-        _number("touch_growth", self.touch_growth, 1, 10)
+            number("semantic_links", self.semantic_links, math.ulp(0.0), 1)
+        if self.near_duplicates is not None:
+            number("near_duplicates", self.near_duplicates, math.ulp(0.0), 1)
+        number("touch_flush_seconds", self.touch_flush_seconds, math.ulp(0.0), _LONGEST_WAIT)
+        number("touch_growth", self.touch_growth, 1, 10)
         if not isinstance(self.search, SearchParams):
             raise ConfigurationError("search is a SearchParams")
         if not isinstance(self.embedding, EmbeddingSettings):
@@ -266,29 +195,3 @@ def _field_names(fields: object) -> None:
         raise ConfigurationError(f"a store has at most {_MOST_FIELDS} fields, not {len(fields)}")
     if len({name.lower() for name in fields}) != len(fields):
         raise ConfigurationError(f"two fields have the same name: {fields}")
-
-
-def _number(name: str, value: object, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
-        raise ConfigurationError(f"{name} is a finite number, not {value!r}")
-    if not least <= value <= most:
-        limits = f"from {least:g} to {most:g}" if math.isfinite(most) else f"at least {least:g}"
-        raise ConfigurationError(f"{name} is {limits}, not {value!r}")
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer that no float is large enough for
-        return False
-
-
-def _whole(name: str, value: object, *, least: int, most: int | None = None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise ConfigurationError(f"{name} is a whole number {limits}, not {value!r}")
-
-
-def _one_of(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigurationError(f"{name} is one of {', '.join(choices)}, not {value!r}")

@@ -1,0 +1,137 @@
+"""Why each hit is there, and what each stage did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from twofold.backends.protocol import Reader
+from twofold.ranking import KEYWORD, VECTOR, composite
+from twofold.search.fields import cosines_by_field
+from twofold.types import Dropped, Explanation, LegScore, Stage
+
+if TYPE_CHECKING:  # the legs write into the diary
+    from twofold.search.legs import Leg
+    from twofold.search.order import Ranking
+    from twofold.search.request import PreparedSearch
+
+__all__ = ["Diary", "Told", "explanations"]
+
+
+class Told(NamedTuple):
+    """What went through a stage, by keys: of records only that the caller may see."""
+
+    detail: Mapping[str, Any]
+    """What is particular to the stage."""
+    output: Sequence[int] = ()
+    """What it gave on, best first."""
+    dropped: Mapping[int, str] = {}
+    """What it did not, and why."""
+
+
+class Diary:
+    """Notes what each stage took and, if a trace is asked for, what went through it.
+
+    Args:
+        trace: whether it is; if not, nothing is told and nothing is kept but the time.
+    """
+
+    def __init__(self, *, trace: bool) -> None:
+        self.timings: dict[str, float] = {}
+        self._told: list[tuple[str, float, Told]] | None = [] if trace else None
+        self._since = perf_counter()
+
+    def note(self, stage: str, tell: Callable[[], Told], milliseconds: float | None = None) -> None:
+        """A stage has ended."""
+        now = perf_counter()
+        taken = (now - self._since) * 1000 if milliseconds is None else milliseconds
+        self.timings[stage] = taken
+        if self._told is not None:
+            self._told.append((stage, taken, tell()))
+        self._since = perf_counter()  # telling is not the next stage's time
+
+    def note_leg(self, stage: str, leg: Leg | None, **asked: object) -> None:
+        """A leg has answered, or has not."""
+        if leg is None:
+            self.note(stage, lambda: Told({**asked, "found": None}))
+            return
+        self.note(
+            stage,
+            lambda: Told(
+                {**asked, "found": len(leg.head) + len(leg.tail)}, [key for key, _ in leg.head], dict(leg.dropped)
+            ),
+        )
+
+    def trace(self, reader: Reader) -> tuple[Stage, ...] | None:
+        """All stages in the words of the user's ids; None if no trace was asked for."""
+        if self._told is None:
+            return None
+        keys = {key for _, _, told in self._told for key in (*told.output, *told.dropped)}
+        ids = {key: identity.id for key, identity in reader.identities(sorted(keys)).items()} if keys else {}
+        return tuple(
+            Stage(
+                name=name,
+                milliseconds=taken,
+                detail=told.detail,
+                output=tuple(ids[key] for key in told.output),
+                dropped=tuple(Dropped(ids[key], reason) for key, reason in told.dropped.items()),
+            )
+            for name, taken, told in self._told
+        )
+
+
+def explanations(
+    prepared: PreparedSearch, legs: Mapping[str, Leg], ranking: Ranking, keys: Sequence[int], reader: Reader
+) -> dict[int, Explanation]:
+    """Where each of some records comes from."""
+    scores: dict[int, dict[str, LegScore]] = {key: {} for key in keys}
+    matched = _matched_fields(prepared, legs, keys, reader)
+    weighed = prepared.request.params.prior == "keyword" and "keyword" in legs
+    standings = reader.standings(keys) if weighed and keys else {}
+    for name, leg in legs.items():
+        adder = ranking.fusion.adder(name, leg.head)
+        carries = standings if name == "keyword" else {}
+        for first, part, adds in ((1, leg.head, adder), (leg.pool + 1, leg.tail, None)):
+            for rank, (key, score) in enumerate(part, start=first):
+                if key in scores and name not in scores[key]:
+                    each = carries.get(key)
+                    factor = 1.0 if each is None else composite(each.strength, each.importance)
+                    raw = leg.raw.get(key, score)
+                    scores[key][name] = LegScore(
+                        rank=rank,
+                        raw=raw / factor if factor > 0 else 0.0,
+                        adjacency=leg.adjacency.get(key, 1.0),
+                        prior=factor,
+                        contribution=None if adds is None else adds(rank, score),
+                        fields=matched.get((name, key), ()),
+                    )
+    return {
+        key: Explanation(
+            legs=scores[key],
+            answered=tuple(legs),
+            fused=ranking.fused.get(key, 0.0),
+            factors=ranking.factors.get(key, {}),
+            best_possible=ranking.ceiling,
+            formula=ranking.fusion.formula,
+        )
+        for key in keys
+    }
+
+
+def _matched_fields(
+    prepared: PreparedSearch, legs: Mapping[str, Leg], keys: Sequence[int], reader: Reader
+) -> dict[tuple[str, int], tuple[str, ...]]:
+    """By leg and record, the fields that matched; nothing in a store of one field."""
+    matched: dict[tuple[str, int], tuple[str, ...]] = {}
+    if len(prepared.fields) == 1 or not keys:
+        return matched
+    if KEYWORD in legs:
+        query = legs[KEYWORD].query or prepared.query
+        matched |= {(KEYWORD, key): names for key, names in reader.keyword_fields(query, keys).items()}
+    if VECTOR in legs and prepared.vector is not None:
+        queries = prepared.by_field or dict.fromkeys(prepared.fields, prepared.vector)
+        for key, cosines in cosines_by_field(reader, queries, keys).items():
+            in_order = sorted((-cosine, prepared.fields.index(name), name) for name, cosine in cosines.items())
+            matched[VECTOR, key] = tuple(name for _, _, name in in_order)
+    return matched

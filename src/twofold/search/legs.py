@@ -1,0 +1,263 @@
+"""The two legs: what each finds, and the scores that one has of what the other found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Candidate, Reader, Visibility
+from twofold.errors import InvalidVectorError, SearchUnavailableError
+from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order
+from twofold.search.explain import Diary
+from twofold.search.fields import combined_cosines, nearest_by_fields
+from twofold.search.request import PreparedSearch
+from twofold.text import MAX_TERMS, KeywordQuery
+from twofold.types import Degradation, DegradationCode, Mode
+
+__all__ = ["Answers", "Leg", "run_legs", "tie_breakers"]
+
+Vector: TypeAlias = npt.NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Leg:
+    """What one leg found, in two parts: what takes part in fusion, and what lies past the pool."""
+
+    head: list[Candidate]
+    """Best first: the pool, and what only the other leg found if that is rescored."""
+    tail: list[Candidate]
+    """Best first; looked at only by those who page so far."""
+    pool: int
+    """How many the pool holds at most: the rank of the first of the tail is one more."""
+    query: KeywordQuery | None = None
+    """Of the keyword leg, the words that were searched for."""
+    raw: dict[int, float] = field(default_factory=dict)
+    """By key the leg's own score, where it was changed."""
+    adjacency: Mapping[int, float] = field(default_factory=dict)
+    """By key, what words side by side multiplied the score with, where that is not 1."""
+    dropped: dict[int, str] = field(default_factory=dict)
+    """By key, why it was left out."""
+
+
+@dataclass(slots=True)
+class Answers:
+    """What the legs answered, and what they could not."""
+
+    legs: dict[str, Leg]
+    degradations: list[Degradation]
+
+
+def run_legs(prepared: PreparedSearch, reader: Reader, visible: Visibility, diary: Diary) -> Answers:
+    """Ask both legs, as far as they are wanted and can answer.
+
+    Raises:
+        SearchUnavailableError: none can.
+        InvalidVectorError: the vector given is of another length than the stored ones.
+    """
+    params = prepared.request.params
+    answers = Answers({}, list(prepared.degradations))
+    failures: list[Exception] = [] if prepared.failure is None else [prepared.failure]
+    asked, keyword, nearest = prepared.vector, None, None
+    if asked is not None:
+        obstacle = _space_obstacle(prepared, reader)
+        if obstacle is None:
+            nearest = _vector_leg(prepared, asked, reader, visible, answers.degradations)
+        elif obstacle.code is DegradationCode.SPACE_MISMATCH or reader.pending(visible):
+            answers.degradations.append(obstacle)
+            failures.append(SearchUnavailableError(obstacle.message))
+        diary.note_leg(VECTOR, nearest, embedder=prepared.fingerprint)
+    if KEYWORD in prepared.configured and prepared.query:
+        also = [key for key, _ in nearest.head] if nearest is not None and params.rescore else []
+        try:
+            keyword = _keyword_leg(prepared, reader, visible, also, answers.degradations)
+        except SearchUnavailableError as error:
+            failures.append(error)
+            answers.degradations.append(Degradation(DegradationCode.KEYWORD_UNAVAILABLE, str(error)))
+        diary.note_leg(KEYWORD, keyword, terms=prepared.query.terms)
+    if params.rescore and asked is not None and keyword is not None and nearest is not None:
+        _add_cosines(prepared, asked, reader, nearest, [key for key, _ in keyword.head])
+        diary.note_leg("rescore", nearest)
+    if keyword is not None:
+        answers.legs[KEYWORD] = keyword
+    if nearest is not None:
+        answers.legs[VECTOR] = nearest
+    if failures and not answers.legs:
+        _refuse(prepared, failures)
+    return answers
+
+
+def tie_breakers(reader: Reader) -> Callable[[Sequence[int]], Mapping[int, Any]]:
+    """What equal scores are ordered by: newer first, then id, namespace, owner."""
+    return lambda keys: {key: identity.order for key, identity in reader.identities(keys).items()}
+
+
+# -- keyword ------------------------------------------------------------------------------------------------------
+
+
+def _keyword_leg(
+    prepared: PreparedSearch, reader: Reader, visible: Visibility, also: Sequence[int], degradations: list[Degradation]
+) -> Leg:
+    """BM25 of the best, and of ``also``; then words side by side as asked come before the same words apart."""
+    request, params = prepared.request, prepared.request.params
+    query = _within_limit(prepared.query, reader, degradations)
+    pool, _ = params.pools(request.k)
+    weighed = params.prior == "keyword"
+    found = reader.keyword(query, visible, max(pool, request.wanted), composite=weighed)
+    leg = Leg(found[:pool], found[pool:], pool, query)
+    if params.keyword_operator == "and_or" and len(query.terms) > 1:
+        found = _all_words_first(leg, reader.keyword(query, visible, len(found), every=True, composite=weighed), found)
+        leg.head, leg.tail = found[:pool], found[pool:]
+    known = {key for key, _ in leg.head}
+    extras = [key for key in also if key not in known]
+    if extras:
+        _add_keyword_scores(leg, query, extras, reader, weighed=weighed, capped=params.keyword_operator == "and_or")
+    if query.pairs and params.adjacency and len(leg.head) > 1:
+        _move_neighbours_up(leg, query, reader, params.adjacency)
+    return leg
+
+
+def _within_limit(query: KeywordQuery, reader: Reader, degradations: list[Degradation]) -> KeywordQuery:
+    """The query with its rarest tokens if it has too many; tokens that occur nowhere are not missed."""
+    tokens = query.tokens
+    if len(tokens) <= MAX_TERMS:
+        return query
+    frequencies = reader.document_frequencies(tokens)
+    rarest = sorted((token for token in tokens if token in frequencies), key=lambda token: frequencies[token])
+    degradations.append(
+        Degradation(
+            DegradationCode.QUERY_TRUNCATED,
+            f"the query has {len(tokens)} distinct tokens; the rarest {MAX_TERMS} were searched",
+        )
+    )
+    return query.keeping(frozenset(rarest[:MAX_TERMS]))
+
+
+def _all_words_first(leg: Leg, every: list[Candidate], some: list[Candidate]) -> list[Candidate]:
+    """Those with every word, then those with some, whose scores end where the others' do."""
+    have_all = {key for key, _ in every}
+    ceiling = every[-1].score if every else float("inf")
+    ordered = list(every)
+    for key, score in some:
+        if key not in have_all:
+            if score > ceiling:
+                leg.raw[key] = score
+            ordered.append(Candidate(key, min(score, ceiling)))
+    return ordered[: len(some)]
+
+
+def _add_keyword_scores(
+    leg: Leg, query: KeywordQuery, keys: Sequence[int], reader: Reader, *, weighed: bool, capped: bool
+) -> None:
+    """Put what the other leg found in its place behind what this one found, by its true score."""
+    scores = reader.keyword_scores(query, keys)
+    if weighed and scores:
+        standings = reader.standings(list(scores))
+        scores = {
+            key: score * composite(standings[key].strength, standings[key].importance) for key, score in scores.items()
+        }
+    if capped and leg.head:  # what has not every word must not pass what has
+        ceiling = leg.head[-1].score
+        leg.raw.update({key: score for key, score in scores.items() if score > ceiling})
+        scores = {key: min(score, ceiling) for key, score in scores.items()}
+    leg.head += [Candidate(key, scores[key]) for key in in_total_order(scores, tie_breakers(reader))]
+
+
+def _move_neighbours_up(leg: Leg, query: KeywordQuery, reader: Reader, adjacency: float) -> None:
+    """A re-ordering bounded by the pool: words side by side as asked come before the same words apart."""
+    found = reader.adjacent(query.pairs, [candidate.key for candidate in leg.head])
+    if not found:
+        return
+    asked = len(query.pairs)
+    factors = {key: adjacency_factor(count, asked, adjacency) for key, count in found.items()}
+    for key, score in leg.head:
+        if key in factors:
+            leg.raw.setdefault(key, score)
+    leg.adjacency = factors
+    leg.head = [Candidate(key, score * factors.get(key, 1.0)) for key, score in leg.head]
+    leg.head.sort(key=lambda candidate: -candidate.score)  # stable: equal scores stay in the leg's total order
+
+
+# -- vector -------------------------------------------------------------------------------------------------------
+
+
+def _vector_leg(
+    prepared: PreparedSearch, vector: Vector, reader: Reader, visible: Visibility, degradations: list[Degradation]
+) -> Leg:
+    """The nearest by cosine, none below ``min_similarity``."""
+    request = prepared.request
+    _, pool = request.params.pools(request.k)
+    depth = max(pool, request.wanted)
+    if prepared.by_field is None:
+        nearest = reader.nearest(vector, visible, depth)
+    else:
+        how = request.params.field_aggregation
+        nearest = nearest_by_fields(
+            reader, prepared.by_field, visible, depth, how, lambda scores: in_total_order(scores, tie_breakers(reader))
+        )
+    if nearest.unembedded:
+        degradations.append(
+            Degradation(
+                DegradationCode.VECTORS_PENDING,
+                f"{nearest.unembedded} of the records searched have no vector yet; they are found by keyword only",
+            )
+        )
+    if nearest.fell_back is not None:
+        degradations.append(Degradation(DegradationCode.EXACT_FALLBACK, nearest.fell_back))
+    leg = Leg(list(nearest.candidates[:pool]), list(nearest.candidates[pool:]), pool)
+    _leave_out_the_distant(leg, request.params.min_similarity)
+    return leg
+
+
+def _leave_out_the_distant(leg: Leg, least: float | None) -> None:
+    if least is None:
+        return
+    for part in (leg.head, leg.tail):
+        for key, score in part:
+            if score < least:
+                leg.dropped[key] = f"its cosine, {score:.4g}, is below min_similarity"
+        part[:] = [candidate for candidate in part if candidate.score >= least]
+
+
+def _add_cosines(prepared: PreparedSearch, vector: Vector, reader: Reader, leg: Leg, found: Sequence[int]) -> None:
+    """Put what the keyword leg alone found in its place behind what this one found, by its true score."""
+    known = {key for key, _ in leg.head}.union(leg.dropped)
+    extras = [key for key in found if key not in known]
+    if not extras:
+        return
+    params = prepared.request.params
+    if prepared.by_field is None:
+        scores = reader.cosines(vector, extras)
+    else:
+        scores = combined_cosines(reader, prepared.by_field, extras, params.field_aggregation)
+    leg.head += [Candidate(key, scores[key]) for key in in_total_order(scores, tie_breakers(reader))]
+    _leave_out_the_distant(leg, params.min_similarity)
+
+
+def _space_obstacle(prepared: PreparedSearch, reader: Reader) -> Degradation | None:
+    """Why the stored vectors cannot be compared with the query's; None if they can."""
+    if reader.fingerprint is None:
+        return Degradation(DegradationCode.VECTORS_PENDING, "no record has a vector yet; keywords answered alone")
+    length = 0 if prepared.vector is None else int(prepared.vector.size)
+    if reader.fingerprint == prepared.fingerprint and reader.dimension == length:
+        return None
+    if prepared.request.vector is not None and reader.fingerprint == prepared.fingerprint:
+        raise InvalidVectorError(f"the query's vector has {length} numbers; the stored ones have {reader.dimension}")
+    return Degradation(
+        DegradationCode.SPACE_MISMATCH,
+        f"the stored vectors are of {reader.fingerprint!r} ({reader.dimension} numbers), the query's is of "
+        f"{prepared.fingerprint!r} ({length}); open the store with the embedder it was made with",
+    )
+
+
+def _refuse(prepared: PreparedSearch, failures: Sequence[Exception]) -> None:
+    mode = prepared.request.mode
+    reasons = "; ".join(str(failure) for failure in failures)
+    if KEYWORD in prepared.configured and not prepared.query:
+        # Keywords could have answered but there were none to look for: the missing vector is then all that was left.
+        raise SearchUnavailableError(f"the text has no keywords and could not be embedded: {reasons}") from failures[0]
+    what = f"mode={mode.value!r} cannot answer" if mode is not Mode.HYBRID else "neither leg can answer"
+    raise SearchUnavailableError(f"{what}: {reasons}") from failures[0]

@@ -1,0 +1,172 @@
+"""What is asked: checked, and embedded before any lock or transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.backends.protocol import Backend, Visibility
+from twofold.config import SearchParams
+from twofold.embedders import Guard, degradation_of
+from twofold.errors import ConfigurationError, EmbeddingError, SearchUnavailableError
+from twofold.filters import A, Filter
+from twofold.ranking import KEYWORD, VECTOR
+from twofold.search.fields import Queries
+from twofold.text import KeywordQuery
+from twofold.types import Access, Degradation, Mode, Vectors
+from twofold.vectors import as_vector
+
+__all__ = ["PreparedSearch", "SearchRequest", "prepare"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """What is asked."""
+
+    text: str
+    access: Access
+    k: int
+    offset: int
+    where: Filter | None
+    mode: Mode
+    params: SearchParams
+    vector: Vectors | None
+    at: datetime
+    as_of: datetime | None = None
+    """Search as things stood then; None: as they stand at ``at``."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise ConfigurationError(f"a search asks for text, not {type(self.text).__name__}")
+        for name, value in (("k", self.k), ("offset", self.offset)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r}")
+
+    @property
+    def wanted(self) -> int:
+        """How many places of the ranking must be right."""
+        return self.offset + self.k
+
+    @property
+    def visible(self) -> Visibility:
+        """What may be found."""
+        where, params = self.where, self.params
+        if params.project_only:
+            of_project = A.project == params.project
+            where = of_project if where is None else where & of_project
+        if self.as_of is None:
+            return Visibility(self.access, self.at, where, params.include_archived)
+        if params.include_archived:
+            raise ConfigurationError("include_archived=True shows records of all times: give it or as_of, not both")
+        return Visibility(self.access, self.as_of, where, as_of=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSearch:
+    """A request with its vector, ready to run in a snapshot."""
+
+    request: SearchRequest
+    query: KeywordQuery
+    vector: npt.NDArray[np.float32] | None
+    by_field: Queries | None
+    """What each field is compared with, where that is not ``vector`` for all of them, or where it is not the best
+    field that counts; else None."""
+    fields: tuple[str, ...]
+    """The store's."""
+    fingerprint: str | None
+    """Of the embedder that ``vector`` is of."""
+    configured: tuple[str, ...]
+    """The legs that would answer if nothing were missing: what scores are scaled by."""
+    degradations: tuple[Degradation, ...]
+    failure: EmbeddingError | None
+    embed_milliseconds: float
+
+
+def prepare(request: SearchRequest, backend: Backend, guard: Guard | None) -> PreparedSearch:
+    """Check the request and embed its text. No snapshot is open meanwhile.
+
+    Raises:
+        InvalidVectorError: the vector given is zero, not finite or of the wrong length.
+        ConfigurationError: the store has no embedder that a given vector could be of.
+        SearchUnavailableError: vectors were asked for by mode and cannot be had.
+    """
+    mode, (keyword_share, vector_share) = request.mode, request.params.shares
+    wants_keyword = mode is Mode.KEYWORD or (mode is Mode.HYBRID and keyword_share > 0)
+    wants_vector = mode is Mode.VECTOR or (mode is Mode.HYBRID and vector_share > 0)
+    given_by_field = None if request.vector is None else _given_vectors(request.vector, guard, backend.fields)
+    given = None if given_by_field is None else next(iter(given_by_field.values()))
+    query = backend.analyzer.query(request.text) if wants_keyword else KeywordQuery()
+    can_embed = guard is not None and guard.embeds
+
+    if mode is Mode.VECTOR and given is None and not can_embed:
+        raise SearchUnavailableError(
+            "mode='vector' needs an embedder, twofold.open(..., embedder=...), "
+            "or a ready vector, search(..., vector=...)"
+        )
+    vector, taken = given, 0.0
+    failure: EmbeddingError | None = None
+    degradations: tuple[Degradation, ...] = ()
+    if wants_vector and given is None and can_embed and guard is not None and _has_words(request.text, query):
+        started = perf_counter()
+        try:
+            vector = guard.query(request.text)
+        except EmbeddingError as error:
+            failure, degradations = error, (degradation_of(error),)
+        taken = (perf_counter() - started) * 1000
+    configured = [KEYWORD] if wants_keyword else []
+    if wants_vector and (given is not None or can_embed):
+        configured.append(VECTOR)
+    return PreparedSearch(
+        request=request,
+        query=query,
+        vector=vector if wants_vector else None,
+        by_field=_by_field(request, vector, given_by_field, backend.fields),
+        fields=backend.fields,
+        fingerprint=None if guard is None else guard.fingerprint,
+        configured=tuple(configured),
+        degradations=degradations,
+        failure=failure,
+        embed_milliseconds=taken,
+    )
+
+
+def _has_words(text: str, query: KeywordQuery) -> bool:
+    """Whether there is anything to search for: punctuation alone is not worth an embedding."""
+    return bool(query) or any(char.isalnum() for char in text)
+
+
+def _given_vectors(
+    vector: Vectors, guard: Guard | None, fields: tuple[str, ...]
+) -> dict[str, npt.NDArray[np.float32]]:
+    """By field; one vector is for all of them."""
+    if guard is None:
+        raise ConfigurationError(
+            "search(..., vector=...) needs to know what made the vector: "
+            "twofold.open(..., embedder=GivenVectors(name, dimension))"
+        )
+    if not isinstance(vector, Mapping):
+        return dict.fromkeys(fields, as_vector(vector, guard.dimension, "the query's vector"))
+    if not vector or not set(vector) <= set(fields):
+        raise ConfigurationError(f"vector is one vector, or {{field: vector}} for some of the fields {fields}")
+    return {
+        field: as_vector(each, guard.dimension, f"the query's vector for {field!r}") for field, each in vector.items()
+    }
+
+
+def _by_field(
+    request: SearchRequest,
+    vector: npt.NDArray[np.float32] | None,
+    given: Queries | None,
+    fields: tuple[str, ...],
+) -> Queries | None:
+    """What each field is compared with, unless the index can do without: it finds the best field by one vector."""
+    if vector is None or len(fields) == 1:
+        return None
+    if isinstance(request.vector, Mapping):
+        return given
+    return None if request.params.field_aggregation == "best" else dict.fromkeys(fields, vector)
