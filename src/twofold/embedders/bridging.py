@@ -10,13 +10,13 @@ import asyncio
 import concurrent.futures
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import nullcontext
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from twofold.cancellation import current_cancellation
 from twofold.errors import ConfigurationError
 
-__all__ = ["blocks_a_loop", "calling_loop", "run_awaitable", "runs_a_loop"]
+__all__ = ["blocks_a_loop", "calling_loop", "run_apart", "run_awaitable", "runs_a_loop"]
 
 T = TypeVar("T")
 
@@ -65,6 +65,21 @@ def run_awaitable(make: Callable[[], Awaitable[T]], what: str) -> T:
         work.close()
         raise
     return _wait(future)
+
+
+def run_apart(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Wait, in synchronous code, for what ``make()`` gives on a loop of its own, also where this thread runs one.
+
+    For what keeps nothing from one call to the next, and so has no need of the caller's loop. The current
+    :class:`~twofold.cancellation.Cancellation` cancels it.
+
+    Raises:
+        asyncio.CancelledError: the call was called off while it waited.
+    """
+    if not runs_a_loop():
+        return asyncio.run(_cancellable(make()))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1, thread_name_prefix="twofold-embedder") as threads:
+        return threads.submit(copy_context().run, lambda: asyncio.run(_cancellable(make()))).result()
 
 
 def _wait(future: concurrent.futures.Future[T]) -> T:

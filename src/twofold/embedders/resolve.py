@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
+from twofold.embedders.fastembed import FastEmbedEmbedder
 from twofold.embedders.local import LocalEmbedder
 from twofold.embedders.ollama import OllamaEmbedder
+from twofold.embedders.openai import OpenAIEmbedder
 from twofold.embedders.protocol import Embedder
+from twofold.embedders.sentence_transformers import SentenceTransformersEmbedder
+from twofold.embedders.voyage import VoyageEmbedder
 from twofold.errors import ConfigurationError
 
-__all__ = ["resolve_embedder"]
+__all__ = ["PROVIDERS", "SHORT_FORMS", "resolve_embedder"]
 
 _PARTS = ("fingerprint", "dimension", "embed")
+PROVIDERS: Final[dict[str, Callable[..., Embedder]]] = {
+    "ollama": OllamaEmbedder,
+    "fastembed": FastEmbedEmbedder,
+    "sentence-transformers": SentenceTransformersEmbedder,
+    "openai": OpenAIEmbedder,
+    "voyage": VoyageEmbedder,
+}
+"""By the part of a short form before the colon: what is made with the model behind it, or with its own default."""
+SHORT_FORMS: Final = ("local", *(form for name in PROVIDERS for form in (name, f"{name}:<model>")))
+"""The texts that stand for an embedder."""
 
 
 def resolve_embedder(value: Embedder | str | None) -> Embedder | None:
     """The embedder that ``value`` stands for.
 
     Args:
-        value: an embedder, ``"local"`` for :class:`~twofold.embedders.LocalEmbedder`, ``"ollama"`` or
-            ``"ollama:<model>"`` for :class:`~twofold.embedders.OllamaEmbedder`, or None for keywords only.
+        value: an embedder, ``"local"`` for :class:`~twofold.embedders.LocalEmbedder`, the name of a provider, with its
+            default model, or ``"<provider>:<model>"``, where the provider is ``ollama``, ``fastembed``,
+            ``sentence-transformers``, ``openai`` or ``voyage``; or None for keywords only.
 
     Raises:
         ConfigurationError: it is none of these; the message says what to pass instead.
@@ -28,10 +46,12 @@ def resolve_embedder(value: Embedder | str | None) -> Embedder | None:
         if value == "local":
             return LocalEmbedder()
         provider, colon, model = value.partition(":")
-        if provider == "ollama":
-            return OllamaEmbedder(model) if colon else OllamaEmbedder()
+        if provider in PROVIDERS:
+            make = PROVIDERS[provider]
+            return make(model) if colon else make()
+        forms = ", ".join(repr(form) for form in SHORT_FORMS)
         raise ConfigurationError(
-            f"there is no embedder called {value!r}; pass 'local', 'ollama', 'ollama:<model>', an embedder object "
+            f"there is no embedder called {value!r}; pass {forms}, an embedder object "
             "(CallableEmbedder, GivenVectors or one of your own), or None for keywords only"
         )
     if isinstance(value, type):

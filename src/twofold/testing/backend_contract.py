@@ -27,7 +27,9 @@ import pytest
 from twofold.backends.protocol import Backend, Candidate, Capability
 from twofold.errors import StoreClosedError
 from twofold.testing.contract_keyword import KeywordContract
+from twofold.testing.contract_lifecycle import LifecycleContract
 from twofold.testing.contract_links import LinkContract
+from twofold.testing.contract_moving import MovingContract
 from twofold.testing.contract_rows import RowContract, seen_by, stored
 from twofold.testing.contract_vectors import VectorContract, embed, found_by_vector, vector
 from twofold.testing.records import make_record, make_vectors
@@ -185,7 +187,9 @@ class SessionContract:
             pass
 
 
-class BackendContract(RowContract, KeywordContract, VectorContract, LinkContract, SessionContract):
+class BackendContract(
+    RowContract, KeywordContract, VectorContract, LinkContract, LifecycleContract, MovingContract, SessionContract
+):
     """Subclass it and give the fixture ``backend``; see the module's docstring."""
 
     @pytest.fixture

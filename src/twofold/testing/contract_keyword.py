@@ -176,6 +176,17 @@ class KeywordContract:
             assert reader.adjacent([], keys) == {}
             assert reader.adjacent([("red", "dog")], []) == {}
 
+    def test_keyword_fields(self, backend: Backend) -> None:
+        """Each record names its fields that hold a word of the query; no other record is named."""
+        self._needs_keyword(backend)
+        keys = stored(backend, make_record("a", "a red fox"), make_record("b", "a dog"))
+        (field,) = backend.fields
+        with backend.read() as reader:
+            query = backend.analyzer.query("red foxes")
+            assert reader.keyword_fields(query, [*keys, 999_999]) == {keys[0]: (field,)}
+            assert reader.keyword_fields(query, keys[1:]) == {}
+            assert reader.keyword_fields(query, []) == {}
+
     def test_reindexing_changes_no_answer(self, backend: Backend) -> None:
         self._needs_keyword(backend)
         stored(backend, make_record("a", "kettle"), make_record("b", "kettle teapot"))

@@ -53,7 +53,12 @@ def test_local_by_name() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("openai", r"no embedder called 'openai'; pass 'local', 'ollama', 'ollama:<model>', an embedder object"),
+        (
+            "cohere",
+            r"no embedder called 'cohere'; pass 'local', 'ollama', 'ollama:<model>', 'fastembed', .*an embedder obj",
+        ),
+        ("openai:", "model is the name of one"),
+        ("fastembed:", "model is the name of one"),
         ("", "pass 'local'"),
         ("LOCAL", "pass 'local'"),
         (lambda texts: [], r"two models must never be compared; wrap it: CallableEmbedder\(function, name="),
