@@ -4,7 +4,8 @@
 
     TwofoldError
     ├── ConfigurationError (ValueError)      an argument or a setting cannot be used
-    │   └── MissingExtraError (ImportError)  an optional library is not installed
+    │   ├── MissingExtraError (ImportError)  an optional library is not installed
+    │   └── BudgetTooSmallError              a context's fixed parts alone have too many tokens
     ├── InvalidRecordError (ValueError)      a record cannot be stored as given
     ├── InvalidVectorError (ValueError)      zero, NaN, infinite or of the wrong length
     ├── InvalidFilterError (ValueError)      a filter cannot be built from what was given
@@ -38,6 +39,7 @@ from __future__ import annotations
 __all__ = [
     "AccessError",
     "AmbiguousIdError",
+    "BudgetTooSmallError",
     "ConfigurationError",
     "CorruptStoreError",
     "DriverConflictError",
@@ -81,6 +83,18 @@ class MissingExtraError(ConfigurationError, ImportError):
         super().__init__(f"{library} is not installed. Install it with: pip install 'twofold[{extra}]'")
         self.library = library
         self.extra = extra
+
+
+class BudgetTooSmallError(ConfigurationError):
+    """The system text and the current message alone have more tokens than the budget; neither is ever cut."""
+
+    def __init__(self, *, needed: int, budget: int) -> None:
+        super().__init__(
+            f"the budget is {budget} tokens, and the system text and the current message alone count {needed}: "
+            f"give at least {needed}, or a shorter template"
+        )
+        self.needed = needed
+        self.budget = budget
 
 
 class InvalidRecordError(TwofoldError, ValueError):

@@ -59,11 +59,19 @@ class TestInAFile(BackendContract):
     def another(self, open_backend: Callable[[str | Path], SqliteBackend], tmp_path: Path) -> Callable[[], Backend]:
         return lambda: open_backend(tmp_path / "store.db")
 
+    @pytest.fixture
+    def open_copy(self, open_backend: Callable[[str | Path], SqliteBackend]) -> Callable[[str], Backend]:
+        return open_backend
+
 
 class TestInMemory(BackendContract):
     @pytest.fixture
     def backend(self, open_backend: Callable[[str | Path], SqliteBackend]) -> Backend:
         return open_backend(":memory:")
+
+    @pytest.fixture
+    def open_copy(self, open_backend: Callable[[str | Path], SqliteBackend]) -> Callable[[str], Backend]:
+        return open_backend
 
 
 def nothing(self: object) -> None:

@@ -41,6 +41,7 @@ def test_an_example_runs(example: Path, tmp_path: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert {example.stem for example in EXAMPLES} >= {
+        "agent_memory",
         "plain",
         "scopes",
         "langchain_chain",

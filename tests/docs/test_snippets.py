@@ -31,6 +31,7 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.
 NEEDS = {
     'embedder="local"': "wordllama",
     "OllamaEmbedder": "ollama",
+    "FakeOpenAI": "openai",
     "langchain_twofold": "langchain_twofold",
     "llama_index": "llama_index.core",
 }

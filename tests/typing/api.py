@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,21 +18,27 @@ from twofold import (
     AddReport,
     CallableEmbedder,
     CheckReport,
+    ContextBundle,
+    ContextTemplate,
     Degradation,
     Direction,
     Embedder,
     Explanation,
+    ExportReport,
     F,
     Filter,
     GivenVectors,
     Hit,
     HybridStore,
+    ImportProblem,
+    ImportReport,
     Info,
     LegScore,
     Link,
     LinkKind,
     LinkStep,
     LocalEmbedder,
+    Message,
     Mode,
     Neighbor,
     NewRecord,
@@ -117,6 +124,40 @@ def linking(store: HybridStore) -> None:
     assert_type(result.linked[0].explanation.path, tuple[LinkStep, ...])
     store.add_many(["one", "two"], extracted_together=True)
     store.link("1", "2", strength=0.5)  # type: ignore[call-arg]
+
+
+def context(store: HybridStore) -> None:
+    bundle = store.context(
+        "query",
+        access=Access(user="u1"),
+        messages=[Message("user", "hello", datetime.now(UTC)), {"role": "assistant", "content": "hi"}],
+        budget_tokens=1000,
+        template="You.",
+        zone="Europe/Berlin",
+        count_tokens=len,
+    )
+    assert_type(bundle, ContextBundle)
+    assert_type(bundle.as_text(), str)
+    assert_type(bundle.as_messages(), list[dict[str, str]])
+    assert_type(bundle.memories, tuple[Hit, ...])
+    assert_type(bundle.left_out.messages, tuple[Message, ...])
+    store.context("query", template=ContextTemplate("{memories}"), params=SearchParams(expand=3))
+    store.context("query", messages=["hello"])  # type: ignore[list-item]
+    store.context("query", budget=5)  # type: ignore[call-arg]
+
+
+def moving(store: HybridStore) -> None:
+    exported = store.export_jsonl("out.jsonl", access=Access.everything(), where=F("lang") == "en", vectors=True)
+    assert_type(exported, ExportReport)
+    report = store.import_jsonl(
+        Path("out.jsonl"), existing="skip", dry_run=True, progress=lambda step: print(step.done)
+    )
+    assert_type(report, ImportReport)
+    assert_type(report.problems, tuple[ImportProblem, ...])
+    store.import_jsonl(io.BytesIO(), existing="replace")  # type: ignore[arg-type]
+    assert_type(store.backup("copy.db", overwrite=True), Path)
+    assert_type(store.purge("1", namespace=("n",)), int)
+    assert_type(store.purge(user="u1"), int)
 
 
 def filtering(store: HybridStore) -> Filter:

@@ -9,6 +9,7 @@
 
 from langchain_twofold.documents import SCORES_KEY
 from langchain_twofold.embedders import as_embedder
+from langchain_twofold.messages import as_messages
 from langchain_twofold.retrievers import DEGRADED_EVENT, TwofoldRetriever
 
-__all__ = ["DEGRADED_EVENT", "SCORES_KEY", "TwofoldRetriever", "as_embedder"]
+__all__ = ["DEGRADED_EVENT", "SCORES_KEY", "TwofoldRetriever", "as_embedder", "as_messages"]

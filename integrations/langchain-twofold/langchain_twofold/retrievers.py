@@ -34,12 +34,13 @@ class _Asked(TypedDict):
     where: Filter | dict[str, Any] | None
     mode: Mode | str
     params: SearchParams | None
+    preset: str | None
 
 
 class TwofoldRetriever(BaseRetriever):
     """Finds a store's records by keyword and by meaning.
 
-    ``k``, ``access``, ``where``, ``mode`` and ``params`` are defaults: ``invoke(query, k=..., access=...)`` and its
+    ``k``, ``access``, ``where``, ``mode``, ``params`` and ``preset`` are defaults: ``invoke(query, k=..., access=...)`` and its
     async twin take them for one call, in place of the retriever's own, and ``offset``, how many of the best to leave
     out. One left out, or None, leaves the retriever's own in force. Unknown arguments are refused.
 
@@ -64,6 +65,9 @@ class TwofoldRetriever(BaseRetriever):
     """``"hybrid"``, ``"keyword"`` or ``"vector"``. Default: hybrid."""
     params: InstanceOf[SearchParams] | None = None
     """How to rank. Default: the store's settings."""
+    preset: str | None = None
+    """The same as a name, one of ``twofold.PRESETS``; in place of ``params``. A call's own ``params`` or ``preset``
+    takes the place of both. Default: none."""
     include_linked: bool = False
     """Whether the records that links lead to from the hits come too, after them and beyond ``k``; how many is up to
     ``SearchParams.expand`` of ``params`` or of the store's settings. Default: False."""
@@ -100,8 +104,9 @@ class TwofoldRetriever(BaseRetriever):
         where: Filter | dict[str, Any] | None = None,
         mode: Mode | str | None = None,
         params: SearchParams | None = None,
+        preset: str | None = None,
     ) -> list[Document]:
-        result = self.store.search(query, **self._asked(k, offset, access, where, mode, params))
+        result = self.store.search(query, **self._asked(k, offset, access, where, mode, params, preset))
         if result.degraded:
             child = run_manager.get_child()
             dispatch_custom_event(DEGRADED_EVENT, _degraded(result), config={"callbacks": child})
@@ -118,8 +123,9 @@ class TwofoldRetriever(BaseRetriever):
         where: Filter | dict[str, Any] | None = None,
         mode: Mode | str | None = None,
         params: SearchParams | None = None,
+        preset: str | None = None,
     ) -> list[Document]:
-        result = await self.store.asearch(query, **self._asked(k, offset, access, where, mode, params))
+        result = await self.store.asearch(query, **self._asked(k, offset, access, where, mode, params, preset))
         if result.degraded:
             child = run_manager.get_child()
             await adispatch_custom_event(DEGRADED_EVENT, _degraded(result), config={"callbacks": child})
@@ -133,6 +139,7 @@ class TwofoldRetriever(BaseRetriever):
         where: Filter | dict[str, Any] | None,
         mode: Mode | str | None,
         params: SearchParams | None,
+        preset: str | None,
     ) -> _Asked:
         return _Asked(
             k=self.k if k is None else k,
@@ -140,7 +147,8 @@ class TwofoldRetriever(BaseRetriever):
             access=self.access if access is None else access,
             where=self.where if where is None else where,
             mode=self.mode if mode is None else mode,
-            params=self.params if params is None else params,
+            params=self.params if params is None and preset is None else params,
+            preset=self.preset if params is None and preset is None else preset,
         )
 
     def _documents(self, result: SearchResult) -> list[Document]:

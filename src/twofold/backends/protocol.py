@@ -8,7 +8,8 @@ raises. No session is ever held while an embedder is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.filters import Filter
-from twofold.ranking import Edge
+from twofold.ranking import Edge, Standing
 from twofold.text import Analyzer, KeywordQuery
 from twofold.types import Access, Direction, Owner, Record
 
@@ -35,9 +36,11 @@ __all__ = [
     "Nearest",
     "Order",
     "Reader",
+    "Space",
     "StoreInfo",
     "StoredLink",
     "StoredVectors",
+    "Tally",
     "Touch",
     "VectorWrite",
     "Visibility",
@@ -64,6 +67,10 @@ class Capability(StrEnum):
     """It keeps links between records; without, their calls raise ``UnsupportedOperationError``."""
     MULTI_PROCESS = "multi_process"
     """Several processes may write at once; each sees the others' writes at its next session."""
+    BACKUP = "backup"
+    """It can copy all it holds into a file while it is in use; without, ``UnsupportedOperationError``."""
+    SCRUB = "scrub"
+    """It can leave no trace of what was deleted; without, ``UnsupportedOperationError``."""
     BM25_PARITY = "bm25_parity"
     """Its keyword scores are those of FTS5's ``bm25()``."""
 
@@ -80,6 +87,9 @@ class Visibility:
     """The user's filter."""
     include_archived: bool = False
     """Whether archived, superseded, expired and not yet valid records are seen too."""
+    as_of: bool = False
+    """Whether things are seen as they stood at ``at``, see :meth:`Record.was_living`; of no consequence where
+    ``include_archived`` is set."""
 
 
 class Candidate(NamedTuple):
@@ -145,6 +155,15 @@ class VectorWrite(NamedTuple):
     """By field name, shape (parts, dimension)."""
 
 
+class Space(NamedTuple):
+    """Vectors that can be compared with each other."""
+
+    fingerprint: str
+    """The embedder that they are of."""
+    dimension: int
+    """Their length."""
+
+
 class StoredVectors(NamedTuple):
     """One record's vectors as stored."""
 
@@ -189,6 +208,38 @@ class Touch(NamedTuple):
     """How often, at least once."""
     at: datetime
     """When last, in UTC."""
+    growth: float | None = None
+    """What that multiplies the strength with in all, at least 1. Default: growth^times of :meth:`Writer.touch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts of what a caller may see."""
+
+    groups: tuple[tuple[str, Owner, int], ...]
+    """How many visible records there are of each kind and owner."""
+    oldest: datetime | None
+    """When the first was made."""
+    newest: datetime | None
+    """When the last was made."""
+    text_bytes: int
+    """How much their text takes as it is stored."""
+    vectors: int
+    """How many vectors of the active fingerprint they have."""
+    vector_bytes: int
+    """How much those take."""
+    links: int
+    """How many links have both ends among them."""
+    archived: int
+    """How many records are archived, of those that only their lifecycle hides; so are the following, which overlap."""
+    superseded: int
+    """How many have another in their place."""
+    expired: int
+    """How many have expired."""
+    out_of_date: int
+    """How many are not valid any more and not superseded."""
+    not_yet_valid: int
+    """How many are not valid yet."""
 
 
 class Mark(NamedTuple):
@@ -271,20 +322,75 @@ class Reader(Protocol):
         """The length of the stored vectors; None before the first."""
         ...
 
+    @property
+    def next_space(self) -> Space | None:
+        """The embedder that the vectors are being made anew with, beside those in use; None: nobody's."""
+        ...
+
+    def keys_lacking(self, fingerprint: str, after: int, limit: int | None) -> list[int]:
+        """Keys above ``after``, ascending, of records with text and no vector of this embedder; anybody's."""
+        ...
+
+    def count_lacking(self, fingerprint: str) -> int:
+        """How many such records there are."""
+        ...
+
+    def count_only_given(self) -> int:
+        """How many records have vectors in use that were given with them and that no text stands behind."""
+        ...
+
     def document_frequencies(self, tokens: Sequence[str]) -> dict[str, int]:
         """In how many records each token occurs, of the whole tenant; tokens that occur nowhere are left out."""
         ...
 
-    def keyword(self, query: KeywordQuery, visible: Visibility, limit: int) -> list[Candidate]:
+    def keyword(
+        self,
+        query: KeywordQuery,
+        visible: Visibility,
+        limit: int,
+        *,
+        every: bool = False,
+        composite: bool = False,
+    ) -> list[Candidate]:
         """The ``limit`` best visible records that have any of the terms, by BM25 in total order.
+
+        Args:
+            query: its terms.
+            visible: what may be found.
+            limit: how many.
+            every: only records that have all of the terms.
+            composite: the score is BM25 times :func:`twofold.ranking.composite` of the record.
 
         Raises:
             SearchUnavailableError: there is no keyword index, or it is damaged or out of date.
         """
         ...
 
+    def keyword_scores(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, float]:
+        """The BM25 of these records, the same number that :meth:`keyword` gives; those with none of the terms are left
+        out. Not checked for access: the keys come from the other leg.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        ...
+
+    def coverage(self, query: KeywordQuery, visible: Visibility) -> float:
+        """The share of the query's single words that any visible record has; 1 if it has no such words.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        ...
+
     def adjacent(self, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of ``pairs`` each of ``keys`` holds side by side, in order; those with none are left out."""
+        ...
+
+    def keyword_fields(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Which fields of each of ``keys`` hold any of the query's terms, in the backend's order of fields; a record of
+        which none does, but its tags may, is left out.
+        """
         ...
 
     def nearest(self, vector: npt.NDArray[np.float32], visible: Visibility, limit: int) -> Nearest:
@@ -295,8 +401,24 @@ class Reader(Protocol):
         """
         ...
 
+    def cosines(self, vector: npt.NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
+        """The best cosine of each of these records, the same number that :meth:`nearest` gives; those without a vector
+        are left out. Not checked for access: the keys come from the other leg.
+        """
+        ...
+
+    def background(self, visible: Visibility) -> float:
+        """The mean cosine between some of the visible records, see :func:`twofold.ranking.background_of`: the same
+        number for as long as nothing is written, and made of nothing but what is visible.
+        """
+        ...
+
     def identities(self, keys: Sequence[int]) -> dict[int, Identity]:
         """What ties are broken by."""
+        ...
+
+    def standings(self, keys: Sequence[int], *, confidence: bool = False) -> dict[int, Standing]:
+        """What priors look at; ``confidence`` is None unless it is asked for."""
         ...
 
     def records(self, keys: Sequence[int]) -> dict[int, Record]:
@@ -321,6 +443,10 @@ class Reader(Protocol):
 
     def distinct(self, attribute: str, visible: Visibility) -> list[Any]:
         """The values, none twice and in order, that an attribute has among visible records; of ``tags``, each tag."""
+        ...
+
+    def tally(self, visible: Visibility) -> Tally:
+        """Counts of the visible records and of what belongs to them."""
         ...
 
     def vectors(self, keys: Sequence[int]) -> dict[int, StoredVectors]:
@@ -404,6 +530,42 @@ class Writer(Reader, Protocol):
         Raises:
             ConfigurationError: another fingerprint or dimension is there.
         """
+        ...
+
+    def begin_space(self, space: Space) -> None:
+        """Begin to make the vectors anew with another embedder; if these are under way, nothing. Nothing that is
+        found changes until :meth:`swap_space`, and this counts as no write, nor does :meth:`put_next`.
+
+        Raises:
+            ConfigurationError: another one's are under way, they are in use already, or the dimension is below 1.
+        """
+        ...
+
+    def put_next(self, key: int, vectors: VectorWrite) -> bool:
+        """Keep vectors of the next space, if the record's text is still the one that they were made of and it has
+        none there; whether it was so.
+
+        Raises:
+            ConfigurationError: there is no next space.
+            InvalidVectorError: as for :meth:`insert`.
+        """
+        ...
+
+    def swap_space(self, refused: Mapping[int, str]) -> None:
+        """Let the next space be the one in use. Records with text that have no vector there are pending, those in
+        ``refused`` parked for the reason given.
+
+        Raises:
+            ConfigurationError: there is no next space.
+        """
+        ...
+
+    def drop_next(self) -> None:
+        """Give the next space up."""
+        ...
+
+    def drop_former(self, limit: int) -> int:
+        """Remove up to ``limit`` vectors of embedders that are neither in use nor next; how many were."""
         ...
 
     def insert(self, record: Record, vectors: VectorWrite | None) -> int:
@@ -490,6 +652,10 @@ class Writer(Reader, Protocol):
         """Remove marks; unknown keys are passed over."""
         ...
 
+    def forget_marks(self, owner: Owner, keys: Sequence[str] | None = None) -> int:
+        """Remove an owner's marks in every namespace, those of ``keys`` or all. How many there were."""
+        ...
+
 
 class Backend(Protocol):
     """A place that records are kept in."""
@@ -537,6 +703,36 @@ class Backend(Protocol):
 
     def reindex(self) -> None:
         """Make the keyword index anew from the rows."""
+        ...
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> str:
+        """Copy all there is, as it is at this moment, into a file that can be opened like this one; where it is then.
+        Writers do not wait for it, nor does it start over for them. The copy gets its name when it is whole.
+
+        Args:
+            target: the file, or a folder to put it in under the name that this one has.
+            overwrite: whether a file that is there already is replaced.
+            progress: called with what is copied and how much there is, in units of the backend's own.
+
+        Raises:
+            ConfigurationError: the target cannot be used, or is there already, or in use.
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Leave no byte of what was deleted before, in the file, its log, or what is saved beside it.
+
+        Raises:
+            ReadOnlyStoreError: the store is open for reading only.
+            StoreBusyError: a reader still needs an old state, or another process is writing; call it again later.
+            StorageFullError: there is no room for a second copy, which this may need for a moment.
+        """
         ...
 
     def close(self) -> None:

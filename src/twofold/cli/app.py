@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -11,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import twofold
-from twofold.cli import linking, maintenance, render
+from twofold.cli import contextual, lifecycle, linking, maintenance, moving, render
 from twofold.cli.demo import run_demo
 from twofold.cli.opening import AUTO, checked_embedder, opened
 from twofold.cli.options import (
@@ -21,6 +22,7 @@ from twofold.cli.options import (
     Embedder,
     Index,
     Namespace,
+    Preset,
     Rooms,
     Store,
     Tenant,
@@ -44,8 +46,8 @@ _NOTHING, _MISTAKE, _INTERRUPTED, _NO_READER = 1, 2, 130, 141
 _EXIT_CODES: Final = """\b
 Exit codes:
   0    all is well
-  1    search found nothing, neighbors found nothing linked, check found damage, or embed-pending left records
-       waiting
+  1    search found nothing, neighbors found nothing linked, check found damage, embed-pending or reembed left
+       records waiting, import could not use a line, or purge was told not to
   2    a mistake in what was asked, said in one line on standard error
   130  interrupted
 """
@@ -189,6 +191,10 @@ def search(
         int | None, typer.Option(metavar="N", help="How many links away they may be, 1 to 5. Default: 1.")
     ] = None,
     touch: Annotated[bool, typer.Option("--touch", help="Count what is shown as used.")] = False,
+    preset: Preset = None,
+    project: Annotated[
+        str | None, typer.Option(help="What it is about; records of other projects count half, insights in full.")
+    ] = None,
     why: Annotated[bool, typer.Option("--why", help="Show each leg's rank and score.")] = False,
     store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
@@ -208,18 +214,16 @@ def search(
     "degradations": [{"code", "message"}]}; with --expand "linked" too, like "hits" and with "path": [{"start", "end",
     "kind", "weight", "forward"}].
     """
-    if hops is not None and not expand:
-        raise ConfigurationError("--hops goes with --expand")
-    params = SearchParams(expand=expand, touch=touch, hops=SearchParams().hops if hops is None else hops)
+    params = _params(preset, expand=expand, hops=hops, touch=touch, project=project)
     asker, only = access_of(user, room), filter_of(where)
     with opened(store, tenant, embedder, index=index) as it:
         result = it.store.search(text, access=asker, k=k, offset=offset, where=only, mode=mode, params=params)
     if as_json:
-        render.print_json(render.search_json(result, linked=expand > 0))
+        render.print_json(render.search_json(result, linked=params.expand > 0))
     elif result.hits:
         legs = ("keyword", "BM25", "vector", "cosine") if why else ()
-        ways = ("way",) if expand else ()
-        rows = (_hit_row(hit, why=why, way=expand > 0) for hit in (*result.hits, *result.linked))
+        ways = ("way",) if params.expand else ()
+        rows = (_hit_row(hit, why=why, way=params.expand > 0) for hit in (*result.hits, *result.linked))
         render.print_rows(("score", *legs, *ways, "id", "text"), rows, numbers=("score", *legs))
     if it.warning is not None and mode is Mode.HYBRID:
         render.print_note(f"keywords answered alone: {it.warning}")
@@ -229,6 +233,23 @@ def search(
         if not as_json:
             render.print_note("nothing found")
         raise typer.Exit(_NOTHING)
+
+
+def _params(
+    preset: str | None, *, expand: int, hops: int | None, touch: bool, project: str | None
+) -> SearchParams:
+    """How to rank: the preset, with what was asked for besides."""
+    base = SearchParams() if preset is None else SearchParams.preset(preset)
+    params = replace(
+        base,
+        expand=expand or base.expand,
+        hops=base.hops if hops is None else hops,
+        touch=touch or base.touch,
+        project=project,
+    )
+    if hops is not None and not params.expand:
+        raise ConfigurationError("--hops goes with --expand")
+    return params
 
 
 def _hit_row(hit: Hit, *, why: bool, way: bool) -> tuple[object, ...]:
@@ -274,8 +295,11 @@ def list_(
         render.print_note("no records")
 
 
+contextual.add_commands(app)
 linking.add_commands(app)
 maintenance.add_commands(app)
+moving.add_commands(app)
+lifecycle.add_commands(app)
 
 
 @app.command()

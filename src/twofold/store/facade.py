@@ -10,15 +10,19 @@ from typing import Any, Self
 
 from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Writer
 from twofold.embedders import EmbedderState
-from twofold.errors import AccessError, ConfigurationError, StoreError
+from twofold.errors import ConfigurationError, StoreError
 from twofold.ingest import embed
 from twofold.search import PreparedSearch, answer, prepare
 from twofold.store.asynchronous import in_thread
+from twofold.store.contextual import Contextual
+from twofold.store.lifecycle import Lifecycle
 from twofold.store.linking import Linking
 from twofold.store.marks import Marks
+from twofold.store.moving import Moving
 from twofold.store.operations import Add, Delete, Get, ListNamespaces, ListRecords, Operation, Search
 from twofold.store.reading import Reading
-from twofold.store.writing import Writing
+from twofold.store.reembedding import Reembedding
+from twofold.store.succession import Succession
 from twofold.types import Access, EmbedReport, Mode, Progress
 from twofold.types.arguments import checked_count, checked_flag, checked_items
 
@@ -45,7 +49,7 @@ class Info:
     """What the file says."""
 
 
-class HybridStore(Reading, Writing, Linking):
+class HybridStore(Contextual, Reading, Succession, Linking, Lifecycle, Reembedding, Moving):
     """Records in one file, found by keyword and by meaning. Made by :func:`twofold.open`.
 
     May be used from any number of threads, and closed by one while others use it: those get a
@@ -221,13 +225,18 @@ class HybridStore(Reading, Writing, Linking):
         bound = "" if self._bound is None else f", access={self._bound!r}"
         return f"{type(self).__name__}({self._parts.path!r}{bound})"
 
-    def _refuse_views(self, what: str) -> None:
-        if self._bound is not None and not self._bound.is_everything:
-            raise AccessError(f"{what} looks at the whole file: call it on the store, or a view of Access.everything()")
-
     def _prepared(self, search: Search, access: Access) -> PreparedSearch:
         request = self._search_request(
-            search.text, access, search.k, search.offset, search.where, search.mode, search.params, search.vector
+            search.text,
+            access,
+            search.k,
+            search.offset,
+            search.where,
+            search.mode,
+            search.params,
+            search.preset,
+            search.vector,
+            search.as_of,
         )
         return prepare(request, self._backend, self._parts.guard)
 
@@ -239,9 +248,11 @@ class HybridStore(Reading, Writing, Linking):
         if isinstance(each, Get):
             key = self._located(reader, [each.id], access, each.namespace, each.owner).get(each.id)
             record = None if key is None else reader.records((key,)).get(key)
-            return record if record is not None and self._living(record, include_archived=False) else None
+            visible = self._visible(access, as_of=each.as_of)
+            return record if record is not None and self._living(record, visible) else None
         if isinstance(each, ListRecords):
-            return self._listed(reader, self._visible(access, each.where), each.order, each.limit, each.offset)
+            listed = self._visible(access, each.where, as_of=each.as_of)
+            return self._listed(reader, listed, each.order, each.limit, each.offset)
         if isinstance(each, ListNamespaces):
             return self._namespaces(
                 reader, access, each.prefix, each.suffix, max_depth=each.max_depth, limit=each.limit, offset=each.offset

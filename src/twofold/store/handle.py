@@ -28,13 +28,13 @@ FilterLike: TypeAlias = Filter | Mapping[str, Any] | None
 """A filter: an expression of ``F`` and ``A``, or its Mongo-like spelling as a dict."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Parts:
     """What a store and all its views share."""
 
     backend: Backend
     guard: Guard | None
-    """What the embedder is asked through; None: there is none."""
+    """What the embedder is asked through; None: there is none. A call takes it once, for it may be replaced."""
     settings: StoreSettings
     path: str
     touches: Touches
@@ -44,8 +44,14 @@ class Parts:
 
     @property
     def embedder(self) -> Embedder | None:
-        """What the store was opened with."""
+        """What makes vectors; None: nothing."""
         return None if self.guard is None else self.guard.embedder
+
+    def use(self, guard: Guard) -> None:
+        """Ask another embedder from now on, if it is another."""
+        if self.guard is None or self.guard.embedder is not guard.embedder:
+            self.backfill.use(guard)
+            self.guard = guard
 
 
 class Handle:
@@ -80,15 +86,31 @@ class Handle:
             raise AccessError("this view is bound to one access; use the store itself to ask as another")
         return self._bound
 
+    def _refuse_views(self, what: str) -> None:
+        if self._bound is not None and not self._bound.is_everything:
+            raise AccessError(f"{what} looks at the whole file: call it on the store, or a view of Access.everything()")
+
     def _visible(
         self,
         access: Access,
         where: FilterLike = None,
         *,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Visibility:
         checked_flag(include_archived, "include_archived")
-        return Visibility(access, self._now(), as_filter(where), include_archived)
+        if as_of is None:
+            return Visibility(access, self._now(), as_filter(where), include_archived)
+        if include_archived:
+            raise ConfigurationError("include_archived=True shows records of all times: give it or as_of, not both")
+        return Visibility(access, self._instant(as_of, "as_of"), as_filter(where), as_of=True)
+
+    def _instant(self, value: object, name: str) -> datetime:
+        """An instant that was given as an argument, in UTC."""
+        try:
+            return checked_time(value, name)
+        except InvalidRecordError as error:
+            raise ConfigurationError(str(error)) from None
 
     def _located(
         self,
@@ -122,8 +144,17 @@ class Handle:
                 keys[id_] = key
         return keys
 
-    def _living(self, record: Record, *, include_archived: bool) -> bool:
-        return checked_flag(include_archived, "include_archived") or record.is_living(self._now())
+    def _writable(self, reader: Reader, visible: Visibility) -> Sequence[int]:
+        """Keys of what is visible and may also be written."""
+        keys = reader.scan(visible, (), None, 0)
+        owners = {key: identity.owner for key, identity in reader.identities(keys).items()}
+        return [key for key in keys if visible.access.can_write(owners[key])]
+
+    def _living(self, record: Record, visible: Visibility) -> bool:
+        """Whether the lifecycle of a record that the access may see lets it be seen."""
+        if visible.include_archived:
+            return True
+        return record.was_living(visible.at) if visible.as_of else record.is_living(visible.at)
 
 
 def _owners_meant(access: Access, owner: Owner | None) -> Sequence[Owner] | None:

@@ -227,7 +227,7 @@ class Linking(Handle):
         key = self._located(reader, [id], access, namespace, owner, to_write=to_write).get(id)
         if key is not None and not include_archived:
             record = reader.records((key,)).get(key)
-            if record is None or not self._living(record, include_archived=False):
+            if record is None or not self._living(record, self._visible(access)):
                 key = None
         if key is None:
             raise RecordNotFoundError(f"there is no record {id!r} here that this access may see")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from twofold.backends.sqlite import SqliteBackend
-from twofold.config import StoreSettings
+from twofold.config import SearchParams, StoreSettings
 from twofold.embedders import Embedder, Guard, resolve_embedder
 from twofold.errors import ConfigurationError
 from twofold.store.backfilling import Backfill
@@ -22,6 +23,7 @@ def open_store(
     tenant: str | None = None,
     embedder: Embedder | str | None = None,
     settings: StoreSettings | None = None,
+    preset: str | None = None,
 ) -> HybridStore:
     """Open a store, made anew if the file is not there. Use it in a ``with`` block, or call its ``close()``.
 
@@ -30,9 +32,12 @@ def open_store(
         tenant: whose file in that folder. Nothing is ever shared between two tenants.
         embedder: what turns text into vectors: an object with ``fingerprint``, ``dimension`` and ``embed``, a
             ``CallableEmbedder(function, name=...)``, ``GivenVectors(name, dimension)`` where you bring the vectors,
-            ``"local"``, the model that the extra of this name installs, or ``"ollama"`` or ``"ollama:<model>"``, a
-            model of an Ollama server on this machine (extra ``ollama``). Default: none, keywords answer alone.
+            ``"local"``, the model that the extra of this name installs, or ``"ollama"``, ``"fastembed"``,
+            ``"sentence-transformers"``, ``"openai"`` or ``"voyage"``, each with its default model or with
+            ``":<model>"`` behind it (extras of these names). Default: none, keywords answer alone.
         settings: everything else. Default: ``StoreSettings()``.
+        preset: how searches rank where a call does not say, as a name: one of ``twofold.PRESETS``, e.g. ``"muninn"``;
+            in place of ``settings.search``.
 
     Raises:
         StoreError: the file cannot be opened; the message says what to do.
@@ -44,6 +49,13 @@ def open_store(
     if not isinstance(path, (str, os.PathLike)):
         raise ConfigurationError(f"path is the name of a file, or ':memory:', not {path!r}")
     settings = StoreSettings() if settings is None else settings
+    if preset is not None:
+        if settings.search != StoreSettings().search:
+            raise ConfigurationError(
+                "preset and settings.search both say how to rank: give one, "
+                f"or StoreSettings(search=SearchParams.preset({preset!r}, ...)) with what is to differ"
+            )
+        settings = replace(settings, search=SearchParams.preset(preset))
     resolved = resolve_embedder(embedder)
     backend = SqliteBackend.open(path, tenant=tenant, settings=settings)
     guard = None if resolved is None else Guard(resolved, settings.embedding)

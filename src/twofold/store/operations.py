@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from twofold.config import SearchParams
@@ -27,6 +28,8 @@ class Get:
     """Where it is. Default: the root."""
     owner: Owner | None = None
     """Whose it is. Default: as ``store.get``."""
+    as_of: datetime | None = None
+    """The instant at which it must have been visible. Default: now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,10 @@ class Search:
     """How to rank. Default: the store's settings."""
     vector: Vectors | None = None
     """The query's embedding. Default: the embedder makes it."""
+    as_of: datetime | None = None
+    """Search as things stood at this instant. Default: now."""
+    preset: str | None = None
+    """How to rank, as a name, one of ``twofold.PRESETS``; in place of ``params``. Default: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,8 @@ class ListRecords:
     """How many at most. Default: all."""
     offset: int = 0
     """How many to leave out first. Default: 0."""
+    as_of: datetime | None = None
+    """List what was visible at this instant. Default: now."""
 
 
 @dataclass(frozen=True, slots=True)

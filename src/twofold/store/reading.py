@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -37,7 +38,9 @@ class Reading(Handle):
         where: FilterLike = None,
         mode: Mode | str = Mode.HYBRID,
         params: SearchParams | None = None,
+        preset: str | None = None,
         vector: Vectors | None = None,
+        as_of: datetime | None = None,
     ) -> SearchResult:
         """The ``k`` records that answer ``text`` best, by keyword and by meaning.
 
@@ -49,7 +52,10 @@ class Reading(Handle):
             where: a filter; applied inside both legs, so it never costs hits.
             mode: ``"hybrid"``, ``"keyword"`` or ``"vector"``.
             params: how to rank. Default: the store's settings.
+            preset: the same as a name, one of ``twofold.PRESETS``, e.g. ``"muninn"``; in place of ``params``.
             vector: the query's embedding, used instead of asking the embedder.
+            as_of: search as things stood at this instant, which has a time zone: what was archived, superseded or
+                expired since is found, what began later is not; see :meth:`Record.was_living`. Default: now.
 
         Returns:
             A sequence of hits, best first, that says in ``degradations`` what was missing.
@@ -59,7 +65,7 @@ class Reading(Handle):
             ConfigurationError: an argument cannot be used.
         """
         prepared = prepare(
-            self._search_request(text, access, k, offset, where, mode, params, vector),
+            self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of),
             self._backend,
             self._parts.guard,
         )
@@ -96,6 +102,7 @@ class Reading(Handle):
         namespace: Sequence[str] = (),
         owner: Owner | None = None,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Record | None:
         """The record of this id, or None if there is none that the access may see.
 
@@ -105,11 +112,14 @@ class Reading(Handle):
             namespace: where it is. Default: the root.
             owner: whose it is. Default: the access's own, else its rooms' in their order, else everybody's.
             include_archived: whether an archived, superseded, expired or not yet valid record counts.
+            as_of: the instant, with a time zone, at which it must have been visible. Default: now.
 
         Raises:
             AmbiguousIdError: under ``Access.everything()`` several owners hold the id and ``owner`` is not given.
         """
-        found = self.get_many([id], access=access, namespace=namespace, owner=owner, include_archived=include_archived)
+        found = self.get_many(
+            [id], access=access, namespace=namespace, owner=owner, include_archived=include_archived, as_of=as_of
+        )
         return found[0] if found else None
 
     aget = in_thread(get)
@@ -122,16 +132,18 @@ class Reading(Handle):
         namespace: Sequence[str] = (),
         owner: Owner | None = None,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Records:
         """The records of these ids in the order asked, each once; unknown ones are left out. See :meth:`get`."""
         asker = self._access(access)
+        visible = self._visible(asker, include_archived=include_archived, as_of=as_of)
         with self._backend.read() as reader:
             keys = self._located(reader, ids, asker, namespace, owner)
             records = reader.records(list(keys.values()))
         return [
             record
             for key in keys.values()
-            if (record := records.get(key)) is not None and self._living(record, include_archived=include_archived)
+            if (record := records.get(key)) is not None and self._living(record, visible)
         ]
 
     aget_many = in_thread(get_many)
@@ -145,6 +157,7 @@ class Reading(Handle):
         limit: int | None = None,
         offset: int = 0,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Records:
         """Records by attribute, not by relevance.
 
@@ -156,8 +169,9 @@ class Reading(Handle):
             limit: how many at most. Default: all.
             offset: how many to leave out first.
             include_archived: whether archived, superseded, expired and not yet valid records are listed too.
+            as_of: list what was visible at this instant, which has a time zone. Default: now.
         """
-        visible = self._visible(self._access(access), where, include_archived=include_archived)
+        visible = self._visible(self._access(access), where, include_archived=include_archived, as_of=as_of)
         with self._backend.read() as reader:
             return self._listed(reader, visible, order, limit, offset)
 
@@ -169,9 +183,10 @@ class Reading(Handle):
         access: Access | None = None,
         where: FilterLike = None,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> int:
         """How many records :meth:`list` would give."""
-        visible = self._visible(self._access(access), where, include_archived=include_archived)
+        visible = self._visible(self._access(access), where, include_archived=include_archived, as_of=as_of)
         with self._backend.read() as reader:
             return reader.count(visible)
 
@@ -272,16 +287,16 @@ class Reading(Handle):
         where: FilterLike,
         mode: Mode | str,
         params: SearchParams | None,
+        preset: str | None,
         vector: Vectors | None,
+        as_of: datetime | None = None,
     ) -> SearchRequest:
         asker = self._access(access)
         try:
             mode = Mode(mode)
         except ValueError:
             raise ConfigurationError(f"mode is one of {', '.join(Mode)}, not {mode!r}") from None
-        if params is not None and not isinstance(params, SearchParams):
-            raise ConfigurationError(f"params is a SearchParams, not {type(params).__name__}")
-        visible = self._visible(asker, where)
+        visible = self._visible(asker, where, as_of=as_of)
         return SearchRequest(
             text=text,
             access=asker,
@@ -289,10 +304,24 @@ class Reading(Handle):
             offset=offset,
             where=visible.where,
             mode=mode,
-            params=self._parts.settings.search if params is None else params,
+            params=self._ranked_by(params, preset),
             vector=vector,
-            at=visible.at,
+            at=self._now() if visible.as_of else visible.at,
+            as_of=visible.at if visible.as_of else None,
         )
+
+    def _ranked_by(self, params: SearchParams | None, preset: str | None) -> SearchParams:
+        """How a call wants to be ranked that says so by value, by name, or not at all."""
+        if params is not None and not isinstance(params, SearchParams):
+            raise ConfigurationError(f"params is a SearchParams, not {type(params).__name__}")
+        if preset is None:
+            return self._parts.settings.search if params is None else params
+        if params is not None:
+            raise ConfigurationError(
+                "preset and params both say how to rank: give one, "
+                f"or params=SearchParams.preset({preset!r}, ...) with what is to differ"
+            )
+        return SearchParams.preset(preset)
 
 
 def _path_matches(path: tuple[str, ...], prefix: tuple[str, ...], suffix: tuple[str, ...]) -> bool:

@@ -26,11 +26,16 @@ _MOST_WAITING: Final = 10_000
 """Searches after which the touches are written whatever their age, so that they take little memory."""
 
 
+_MOST_GROWTH: Final = 1e12
+"""Any strength has come to its cap long before."""
+
+
 class _Search(NamedTuple):
     """What one search returned."""
 
     keys: tuple[int, ...]
     at: datetime
+    growth: float
 
 
 class Touches:
@@ -52,11 +57,17 @@ class Touches:
         self._closed = False
         self._pid = os.getpid()
 
-    def add(self, keys: Sequence[int], at: datetime) -> None:
-        """Count one use of each of ``keys``. Of a store that cannot be written nothing is kept."""
+    def add(self, keys: Sequence[int], at: datetime, growth: float | None = None) -> None:
+        """Count one use of each of ``keys``. Of a store that cannot be written nothing is kept.
+
+        Args:
+            keys: each once.
+            at: when.
+            growth: what it multiplies their strength with. Default: the settings'.
+        """
         if not keys or self._backend.read_only:
             return
-        self._waiting.append(_Search(tuple(keys), at))
+        self._waiting.append(_Search(tuple(keys), at, self._growth if growth is None else growth))
         if self._timer is None:
             self._start_timer(self._age)
         elif len(self._waiting) == _MOST_WAITING:
@@ -73,7 +84,7 @@ class Touches:
                 yield writer
                 taken = self._take()
                 if taken:
-                    writer.touch(taken, self._growth)
+                    writer.touch(taken)
         except BaseException:
             self._give_back(taken)
             raise
@@ -111,7 +122,7 @@ class Touches:
             taken, self._taken = self._taken, {}
             while self._waiting:
                 for key in (search := self._waiting.popleft()).keys:
-                    _count(taken, key, Touch(1, search.at))
+                    _count(taken, key, Touch(1, search.at, search.growth))
             return taken
 
     def _give_back(self, taken: dict[int, Touch]) -> None:
@@ -151,4 +162,8 @@ class Touches:
 def _count(touches: dict[int, Touch], key: int, touch: Touch) -> None:
     """Add a touch to those of its record."""
     known = touches.get(key)
-    touches[key] = touch if known is None else Touch(known.times + touch.times, max(known.at, touch.at))
+    if known is None:
+        touches[key] = touch
+        return
+    growth = min(_MOST_GROWTH, (known.growth or 1.0) * (touch.growth or 1.0))
+    touches[key] = Touch(known.times + touch.times, max(known.at, touch.at), growth)

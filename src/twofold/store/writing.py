@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from twofold.backends.protocol import Reader, Visibility, Writer
+from twofold.backends.protocol import Writer
 from twofold.errors import AccessError, ConfigurationError, InvalidRecordError, RecordNotFoundError
 from twofold.filters import A
 from twofold.ingest import Draft, Duplicates, Embedded, batches, draft, embed, write
 from twofold.links import Together
 from twofold.store.asynchronous import in_thread
 from twofold.store.handle import FilterLike, Handle
+from twofold.store.nearness import near_duplicates
 from twofold.types import (
     UNSET,
     Access,
     Added,
     AddReport,
     Degradation,
+    NearDuplicate,
     NewRecord,
     Outcome,
     Owner,
@@ -31,7 +33,7 @@ from twofold.types import (
 )
 from twofold.types.access import checked_owner
 from twofold.types.arguments import checked_count, checked_flag, checked_items
-from twofold.types.record import checked_namespace
+from twofold.types.record import checked_namespace, expires_after
 
 __all__ = ["Writing"]
 
@@ -65,6 +67,7 @@ class Writing(Handle):
         valid_from: datetime | None = None,
         valid_to: datetime | None = None,
         expires_at: datetime | None = None,
+        ttl: timedelta | float | None = None,
         vector: Vectors | None = None,
         duplicates: Duplicates = "add",
     ) -> Added:
@@ -104,10 +107,12 @@ class Writing(Handle):
             valid_from=valid_from,
             valid_to=valid_to,
             expires_at=expires_at,
+            ttl=ttl,
             vector=vector,
             **{name: value for name, value in given.items() if value is not None},  # type: ignore[arg-type]
         )
-        return self._add_batch([draft(new, self._access(access), self._ingest)], duplicates)[0]
+        asker = self._access(access)
+        return self._add_one(draft(self._timed(new), asker, self._ingest), duplicates, asker)
 
     aadd = in_thread(add)
 
@@ -183,6 +188,7 @@ class Writing(Handle):
         valid_from: datetime | Unset | None = UNSET,
         valid_to: datetime | Unset | None = UNSET,
         expires_at: datetime | Unset | None = UNSET,
+        ttl: timedelta | float | Unset = UNSET,
         vector: Vectors | None = None,
     ) -> Added:
         """Change what is given of one record and leave the rest; text that does not change is not embedded again.
@@ -225,6 +231,10 @@ class Writing(Handle):
             raise InvalidRecordError(f"fields is a dict, not {type(fields).__name__}")
         if tags is not UNSET:
             changes["tags"] = tuple(checked_items(tags, "tags", "tags=('one', 'two')"))
+        if ttl is not UNSET:
+            if expires_at is not UNSET:
+                raise InvalidRecordError("give either expires_at=... or ttl=...")
+            changes["expires_at"] = expires_after(ttl, self._now())
         if text is not UNSET and fields is not UNSET:
             raise InvalidRecordError("give either text=... or fields={name: text, ...}")
         while True:
@@ -337,9 +347,15 @@ class Writing(Handle):
 
     aclear = in_thread(clear)
 
+    def _timed(self, new: NewRecord) -> NewRecord:
+        """``new`` with the instant that its ``ttl`` comes to."""
+        if new.ttl is None:
+            return new
+        return replace(new, ttl=None, expires_at=expires_after(new.ttl, self._now()))
+
     def _draft(self, index: int, value: RecordLike, access: Access) -> Draft:
         try:
-            new = NewRecord.from_value(value)
+            new = self._timed(NewRecord.from_value(value))
             owner = checked_owner(value.belongs_to) if isinstance(value, Record) else None
             if owner is not None and not access.can_write(owner):
                 raise AccessError(f"this access may not add records for {owner}")
@@ -365,6 +381,21 @@ class Writing(Handle):
             words = {"fields": {**stored.fields, **fields}}
         new = replace(NewRecord.from_value(stored), **words, **changes, vector=vector)
         return draft(new, access, self._ingest, stored.belongs_to, revives=False)
+
+    def _add_one(self, each: Draft, duplicates: Duplicates, access: Access) -> Added:
+        """Store a record, and say what it is much like."""
+        _check_duplicates(duplicates)
+        made = embed([each], self._ingest)
+        threshold = self._parts.settings.near_duplicates
+        near: tuple[NearDuplicate, ...] = ()
+        if threshold is not None:
+            near = near_duplicates(self._backend, each, made, threshold, access, self._now())
+        with self._write() as writer:
+            (added,) = self._stored(writer, [each], made, duplicates)
+        if not near:
+            return added
+        others = tuple(other for other in near if (other.id, other.owner) != (added.id, each.owner))
+        return replace(added, near_duplicates=others)
 
     def _add_batch(
         self, drafts: Sequence[Draft], duplicates: Duplicates, together: Together | None = None
@@ -399,12 +430,6 @@ class Writing(Handle):
             keys = self._located(writer, wanted, self._access(access), namespace, owner, to_write=True)
             writer.set_archived(list(keys.values()), at)
         return len(keys)
-
-    def _writable(self, reader: Reader, visible: Visibility) -> Sequence[int]:
-        """Keys of what is visible and may also be written."""
-        keys = reader.scan(visible, (), None, 0)
-        owners = {key: identity.owner for key, identity in reader.identities(keys).items()}
-        return [key for key in keys if visible.access.can_write(owners[key])]
 
 
 def _check_duplicates(duplicates: object) -> None:

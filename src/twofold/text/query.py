@@ -41,6 +41,11 @@ class KeywordQuery:
         """The distinct tokens of all terms, in the order asked."""
         return tuple(dict.fromkeys(token for term in self.terms for token in term.tokens))
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The distinct tokens that are looked for by themselves and whole, in the order asked."""
+        return tuple(dict.fromkeys(term.tokens[0] for term in self.terms if len(term.tokens) == 1 and not term.prefix))
+
     def keeping(self, tokens: frozenset[str]) -> KeywordQuery:
         """The same query with only the terms and pairs made of ``tokens``."""
         return KeywordQuery(

@@ -2,11 +2,14 @@
 
 from twofold.types.access import Access, Owner, Scope
 from twofold.types.degradation import Degradation, DegradationCode
+from twofold.types.lifecycle import Faded, PruneReport, ReembedReport, Stats
 from twofold.types.link import DEFAULT_LINK_KIND, Direction, Link, LinkKind, LinkStep, Neighbor
+from twofold.types.moving import ExportReport, ImportProblem, ImportReport
 from twofold.types.record import UNSET, Fields, NewRecord, Record, Unset, Vector, Vectors, content_hash
 from twofold.types.result import (
     Added,
     AddReport,
+    Dropped,
     EmbedReport,
     Explanation,
     Hit,
@@ -28,10 +31,15 @@ __all__ = [
     "Degradation",
     "DegradationCode",
     "Direction",
+    "Dropped",
     "EmbedReport",
     "Explanation",
+    "ExportReport",
+    "Faded",
     "Fields",
     "Hit",
+    "ImportProblem",
+    "ImportReport",
     "LegScore",
     "Link",
     "LinkKind",
@@ -43,10 +51,13 @@ __all__ = [
     "Outcome",
     "Owner",
     "Progress",
+    "PruneReport",
     "Record",
+    "ReembedReport",
     "Scope",
     "SearchResult",
     "Stage",
+    "Stats",
     "Unset",
     "Vector",
     "Vectors",

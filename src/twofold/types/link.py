@@ -23,7 +23,9 @@ class LinkKind(StrEnum):
     SEMANTIC = "semantic"
     """They mean much the same: ``StoreSettings.semantic_links``; the weight is the cosine."""
     CONSOLIDATED = "consolidated"
-    """The one was made of the other, by putting several records together."""
+    """The one was made of the other, by putting several records together: :meth:`HybridStore.consolidate`."""
+    SUPERSEDES = "supersedes"
+    """The one took the other's place: :meth:`HybridStore.supersede`."""
 
 
 DEFAULT_LINK_KIND: Final = LinkKind.RELATED.value

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -30,6 +30,7 @@ __all__ = [
     "checked_namespace",
     "checked_time",
     "content_hash",
+    "expires_after",
 ]
 
 FieldText: TypeAlias = "str | tuple[str, ...]"
@@ -237,6 +238,9 @@ class NewRecord:
     """With a time zone. Default: for ever."""
     expires_at: datetime | None = None
     """With a time zone. Default: never."""
+    ttl: timedelta | float | None = None
+    """How long it is kept from when it is stored, or how many seconds, instead of ``expires_at``; above 0. Default: for
+    ever."""
     vector: Vectors | None = None
     """Ready embeddings, of any of the store's fields, also of those that have no text. Default: the store's embedder
     makes them."""
@@ -254,6 +258,8 @@ class NewRecord:
             value = getattr(self, name)
             if value is not default:  # most records leave most of it unset
                 set_(self, name, checked(value, name))
+        if self.ttl is not None and self.expires_at is not None:
+            raise InvalidRecordError("give either expires_at=... or ttl=...")
 
     @classmethod
     def from_value(cls, value: NewRecord | Record | Mapping[str, Any] | str) -> NewRecord:
@@ -348,6 +354,29 @@ def _checked_number(value: object, what: str, least: float, most: float) -> floa
     return number
 
 
+def expires_after(ttl: object, now: datetime) -> datetime:
+    """When what is stored now expires.
+
+    Raises:
+        InvalidRecordError: ``ttl`` is no timedelta above 0, or reaches beyond the year 9999.
+    """
+    try:
+        return now + _checked_ttl(ttl, "ttl")
+    except OverflowError:
+        raise InvalidRecordError("ttl reaches beyond the year 9999: leave it out for what never expires") from None
+
+
+def _checked_ttl(value: object, what: str) -> timedelta:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            value = timedelta(seconds=value)
+        except (OverflowError, ValueError):  # infinite, or not a number
+            raise InvalidRecordError(f"{what} is a number of seconds that there is a time for, not {value}") from None
+    if not isinstance(value, timedelta) or value <= timedelta(0):
+        raise InvalidRecordError(f"{what} is above 0, as timedelta(days=30) or in seconds, not {value!r}")
+    return value
+
+
 def _checked_importance(value: object, what: str) -> float:
     return _checked_number(value, what, 0.0, 1.0)
 
@@ -369,6 +398,7 @@ _CHECKS: Final[tuple[tuple[str, object, Callable[[Any, str], object]], ...]] = t
         "payload": checked_json,
         "importance": _checked_importance,
         "strength": _checked_strength,
+        "ttl": _checked_ttl,
         **dict.fromkeys(("created_at", "event_at", "valid_from", "valid_to", "expires_at"), checked_time),
     }.items()
 )

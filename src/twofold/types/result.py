@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, overload
 
+from twofold.types.access import Owner
 from twofold.types.degradation import Degradation, DegradationCode
 from twofold.types.link import LinkStep
 from twofold.types.record import Record
@@ -14,6 +15,7 @@ from twofold.types.record import Record
 __all__ = [
     "AddReport",
     "Added",
+    "Dropped",
     "EmbedReport",
     "Explanation",
     "Hit",
@@ -49,8 +51,19 @@ class LegScore:
     (-1 to 1)."""
     adjacency: float
     """The factor, 1 or more, that words standing side by side as in the query moved it up by; 1 in the vector leg."""
-    contribution: float
-    """What it added to the fused score before that was scaled to 0..1."""
+    prior: float
+    """The factor that strength and importance multiplied it with inside of the keyword leg
+    (``SearchParams(prior="keyword")``); else 1."""
+    contribution: float | None
+    """What it added to the fused score before that was scaled to 0..1; None where that is no sum, and past the pool."""
+    fields: tuple[str, ...] = ()
+    """In a store of several fields, those that matched: of the keyword leg those that hold a word of the query, in the
+    store's order; of the vector leg those that have a vector, the nearest first. Else empty."""
+
+    @property
+    def field(self) -> str | None:
+        """The field that matched, or that matched best; None in a store of one field."""
+        return self.fields[0] if self.fields else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,9 @@ class Explanation:
     """The legs that answered this search at all."""
     fused: float
     """The fused score before it was scaled; the sum of the contributions."""
+    factors: Mapping[str, float]
+    """What that was multiplied with whatever the query: ``"prior"`` for importance, strength and age,
+    ``"confidence"``, ``"project"``; those that are not 1."""
     best_possible: float
     """What the fused score is divided by: its maximum over the configured legs."""
     formula: str
@@ -76,11 +92,17 @@ class Explanation:
         scales = {"keyword": "bm25", "vector": "cosine"}
         found = [
             f"{leg} rank {score.rank} ({scales.get(leg, 'score')} {score.raw:.4g}"
-            + (f", words side by side x{score.adjacency:.3g})" if score.adjacency > 1 else ")")
+            + (f", words side by side x{score.adjacency:.3g}" if score.adjacency > 1 else "")
+            + (f", strength and importance x{score.prior:.3g}" if score.prior != 1 else "")
+            + (f", in {score.field}" if score.field is not None else "")
+            + ")"
             for leg, score in self.legs.items()
         ]
         missing = [f"not in {leg}" for leg in self.answered if leg not in self.legs]
-        return f"{', '.join(found + missing)}; {self.formula}: {self.fused:.4g} of at most {self.best_possible:.4g}"
+        words = {"prior": "what it carries", "confidence": "confidence", "project": "project"}
+        times = "".join(f", {words.get(name, name)} x{factor:.3g}" for name, factor in self.factors.items())
+        fused = f"{self.formula}: {self.fused:.4g} of at most {self.best_possible:.4g}"
+        return f"{', '.join(found + missing)}; {fused}{times}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +133,16 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """A record that a stage of a search did not give on."""
+
+    id: str
+    """Its id."""
+    reason: str
+    """Why, in plain words."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """One step of a search, for those who ask why."""
 
@@ -119,7 +151,11 @@ class Stage:
     milliseconds: float
     """Wall time it took."""
     detail: Mapping[str, Any]
-    """What went in and came out, of visible records only."""
+    """What went in and came out, in numbers."""
+    output: tuple[str, ...] = ()
+    """The ids that it gave on, best first: the next stage's input. Of visible records only, as all of this."""
+    dropped: tuple[Dropped, ...] = ()
+    """What it did not give on, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +221,9 @@ class NearDuplicate:
     id: str
     """Its id."""
     similarity: float
-    """The cosine, up to 1."""
+    """The best cosine of any two of their vectors, up to 1."""
+    owner: Owner
+    """Whose it is. Its namespace is that of the record that was added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +237,8 @@ class Added:
     pending: bool = False
     """Whether its vector is still to be made."""
     near_duplicates: tuple[NearDuplicate, ...] = ()
-    """Records much like it; empty in this release."""
+    """Records much like it, the nearest first; see ``StoreSettings.near_duplicates``. Empty for a record whose vector
+    is pending or has not changed, and where many are added at once."""
     degradations: tuple[Degradation, ...] = ()
     """Why the write is less than it could be."""
 

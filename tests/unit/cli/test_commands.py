@@ -4,12 +4,14 @@ import importlib.util
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import twofold
+from twofold import Access
 from twofold.cli import app as app_module
 from twofold.cli.app import app
 from twofold.testing import FakeEmbedder
@@ -234,7 +236,20 @@ def test_embed_pending_fills_in_what_was_added_without_an_embedder(run):
     done = run("embed-pending", "--embedder", "local")
     assert (done.code, done.out) == (0, "2\t0\t0\n")
     again = run("embed-pending", "--embedder", "local", "--json")
-    assert again.json == {"embedded": 0, "parked": 0, "remaining": 0, "degradations": []}
+    assert again.json == {"embedded": 0, "parked": 0, "remaining": 0, "elsewhere": 0, "degradations": []}
     refused = run("embed-pending", "--embedder", "none")
     assert refused.code == 2
     assert "embedder" in refused.err
+
+
+@needs_local
+def test_embed_pending_says_what_another_process_is_at_work_on(run):
+    run("add", "the deploy key lies in the vault", "--embedder", "local")
+    run("add", "tea or coffee", "a kettle", "--embedder", "none")
+    with twofold.open("twofold.db") as store, store._backend.write() as writer:
+        visible = store._visible(Access.everything())
+        now = datetime.now(UTC)
+        assert len(writer.claim_pending(visible, 10, now, now + timedelta(hours=1))) == 2
+    done = run("embed-pending", "--embedder", "local")
+    assert (done.code, done.out) == (1, "0\t0\t2\t2\n")
+    assert run("embed-pending", "--embedder", "local", "--json").json["elsewhere"] == 2

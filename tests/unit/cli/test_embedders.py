@@ -11,7 +11,7 @@ import pytest
 import twofold
 from twofold.config import INDEXES
 from twofold.embedders import BreakerState, EmbedderState
-from twofold.testing import FakeOllama
+from twofold.testing import FakeOllama, FakeOpenAI
 from twofold.vectors import faiss_library
 
 HAS_LOCAL = importlib.util.find_spec("wordllama") is not None
@@ -48,7 +48,7 @@ def test_a_file_made_with_ollama_is_opened_with_the_same_model_again(run, ollama
 @needs_ollama
 def test_without_ollama_s_library_keywords_answer_and_how_to_get_it_is_said(run, ollama, monkeypatch):
     run("add", "a red apple", "--embedder", "ollama")
-    monkeypatch.setattr("twofold.cli.opening.has_ollama_extra", lambda: False)
+    monkeypatch.setattr("twofold.cli.opening.has_extra", lambda provider: False)
     found = run("search", "apple")
     assert (found.code, len(found.lines)) == (0, 1)
     assert "keywords answered alone" in found.err
@@ -65,12 +65,32 @@ def test_an_ollama_model_with_prefixes_of_its_own_is_not_mistaken_for_the_usual_
     assert "cannot ask" in said["embedder_because"]
 
 
+@pytest.mark.skipif(importlib.util.find_spec("openai") is None, reason="the extra 'openai' is not installed")
+def test_a_file_made_with_an_openai_model_is_opened_with_it_again(run, monkeypatch):
+    with FakeOpenAI() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-shown")
+        assert run("add", "a red apple", "--embedder", "openai").code == 0
+        info = run("info", "--json")
+        assert (info.json["embedder"], info.json["pending"]) == ("openai:text-embedding-3-small", 0)
+        (first,) = run("search", "a red apple", "--why").cells
+        assert first[1] == first[3] == "1"  # the rank in both legs
+        assert {request.key for request in server.requests} == {"sk-not-shown"}
+        assert "sk-not-shown" not in info.out + info.err
+        with twofold.open("twofold.db") as store:
+            assert "sk-not-shown" not in str(store.info())
+
+
 @pytest.mark.parametrize("name", ["nonsense", "", "ollama:", "Local"])
 @pytest.mark.parametrize("command", [("add", "x"), ("search", "x"), ("info",), ("embed-pending",), ("demo",)])
 def test_an_unknown_embedder_is_refused_with_what_there_is(run, tmp_path, command, name):
     ran = run(*command, "--embedder", name)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == f"twofold: --embedder is auto, none, local, ollama or ollama:<model>, not {name!r}\n"
+    assert " ".join(ran.err.split()) == (
+        "twofold: --embedder is auto, none, local, ollama, ollama:<model>, fastembed, fastembed:<model>, "
+        "sentence-transformers, sentence-transformers:<model>, openai, openai:<model>, voyage, voyage:<model>, "
+        f"not {name!r}"
+    )
     assert not list(tmp_path.iterdir())
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from twofold.backends.protocol import Backend, Capability, CheckReport, StoreInfo
+from twofold.backends.sqlite.backup import copy_to
 from twofold.backends.sqlite.check import run_check
 from twofold.backends.sqlite.connections import MEMORY
 from twofold.backends.sqlite.driver import Connection
@@ -19,6 +20,7 @@ from twofold.backends.sqlite.keyword import KeywordIndex, is_index_fault
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.opening import OpenedFile, open_file
 from twofold.backends.sqlite.reader import Parts, SqliteReader, keyword_problem
+from twofold.backends.sqlite.scrub import scrub
 from twofold.backends.sqlite.sidecar import Sidecar
 from twofold.backends.sqlite.vec0 import Vec0, extension_problem
 from twofold.backends.sqlite.vectors import VectorLeg
@@ -85,11 +87,11 @@ class SqliteBackend:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What it can do with this file and this SQLite library."""
-        can = {Capability.TRANSACTIONS, Capability.SNAPSHOTS, Capability.LINKS}
+        can = {Capability.TRANSACTIONS, Capability.SNAPSHOTS, Capability.LINKS, Capability.BACKUP}
         if not self._approximate:
             can.add(Capability.EXACT_FILTERED_VECTORS)
         if self._parts.has_fts5:
-            can |= {Capability.KEYWORD, Capability.BM25_PARITY}
+            can |= {Capability.KEYWORD, Capability.BM25_PARITY, Capability.SCRUB}
         if self._file.path != MEMORY and not self._file.immutable:
             can.add(Capability.MULTI_PROCESS)
         return frozenset(can)
@@ -186,6 +188,34 @@ class SqliteBackend:
             self._rebuild(connection)
             if self._parts.vectors.vec0 is not None:
                 self._parts.vectors.vec0.rebuild(connection, read_head(connection))
+
+    def backup(
+        self,
+        target: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> str:
+        """Copy the file as it is at this moment, the log's part included; progress is told in pages.
+
+        Raises:
+            ConfigurationError: the target cannot be used, or is there already, or in use.
+            StorageFullError: the disk is full; nothing is left of the copy.
+        """
+        file = self._file
+        return copy_to(target, file.path, file.driver, file.pool, overwrite=overwrite, progress=progress)
+
+    def scrub(self) -> None:
+        """Leave no byte of what was deleted before, in the file, its log, or the indexes saved beside it.
+
+        Raises:
+            UnsupportedOperationError: the SQLite library has no FTS5.
+            ReadOnlyStoreError: the store is open for reading only.
+            CorruptStoreError: the keyword index is damaged.
+            StoreBusyError: a reader still needs an old state of the file, or another process is writing.
+            StorageFullError: the disk has no room for a second copy of the file, which this needs for a moment.
+        """
+        scrub(self._file.path, self._file.pool, self._parts)
 
     def close(self) -> None:
         """Wait for what is in flight, then close. Calling it again does nothing."""

@@ -23,6 +23,7 @@ from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import Head, read_head
 from twofold.backends.sqlite.keyword import is_index_fault
 from twofold.backends.sqlite.links import ORPHAN_LINKS
+from twofold.backends.sqlite.next_space import next_space
 from twofold.backends.sqlite.reader import Parts
 from twofold.backends.sqlite.schema import fts_columns
 from twofold.backends.sqlite.vec0 import read_state
@@ -284,15 +285,24 @@ _COUNTS: Final = (
     _Count(
         "foreign_vector",
         "SELECT count(*) FROM vectors v LEFT JOIN spaces s ON s.id = v.space"
-        " WHERE s.id IS NULL OR s.fingerprint IS NOT :fingerprint"
-        " OR s.dimension IS NOT :dimension OR s.field NOT IN (SELECT value FROM json_each(:fields))",
-        "vectors of another embedder or of a field that the store does not have; they are never compared",
+        " WHERE s.id IS NULL OR NOT (s.fingerprint IS :fingerprint AND s.dimension IS :dimension"
+        " OR s.fingerprint IS :next_fingerprint AND s.dimension IS :next_dimension)"
+        " OR s.field NOT IN (SELECT value FROM json_each(:fields))",
+        "vectors of another embedder or of a field that the store does not have; they are never compared. Those that a"
+        " move to another embedder left behind are removed by reembed() with the embedder in use",
     ),
 )
 
 
 def _vector_damage(connection: Connection, parts: Parts, head: Head) -> list[Damage]:
-    bound = {"fingerprint": head.fingerprint, "dimension": head.dimension, "fields": json.dumps(parts.fields)}
+    coming = next_space(connection)
+    bound = {
+        "fingerprint": head.fingerprint,
+        "dimension": head.dimension,
+        "next_fingerprint": None if coming is None else coming.fingerprint,
+        "next_dimension": None if coming is None else coming.dimension,
+        "fields": json.dumps(parts.fields),
+    }
     damage = []
     for code, sql, message in _COUNTS:
         (count,) = connection.execute(sql, bound).fetchone()

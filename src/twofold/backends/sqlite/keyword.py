@@ -10,31 +10,36 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from twofold.backends.protocol import Candidate, Visibility
-from twofold.backends.sqlite.candidates import best_candidates
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import Fault, driver_errors, fault_of
 from twofold.backends.sqlite.migrations import create_keyword_index
+from twofold.backends.sqlite.postings import PostingsCache
 from twofold.backends.sqlite.rows import load_fields, row_limit
 from twofold.backends.sqlite.schema import fts_columns
 from twofold.backends.sqlite.visible import compile_visibility
 from twofold.backends.sqlite.visible_keys import Seen
 from twofold.config import StoreSettings
 from twofold.errors import ConfigurationError, CorruptStoreError
+from twofold.ranking import MOST_STRENGTH
 from twofold.text import Analyzer, KeywordQuery
 from twofold.text.query import Term
 from twofold.types import Fields
 
-__all__ = ["KeywordIndex", "Tokens", "column_weights", "is_index_fault", "match_expression"]
+__all__ = ["KeywordIndex", "Matches", "Tokens", "column_weights", "is_index_fault", "match_expression"]
 
 Tokens: TypeAlias = "tuple[str, ...]"
 """A record's tokens joined by spaces, one text a column of the index."""
+
+Matches: TypeAlias = "npt.NDArray[Any]"
+"""Shape (n,), with the columns ``key``, ascending, and ``score``, BM25, higher is better."""
 
 MAX_PAIRS: Final = 16
 """How many neighbouring pairs of a query are looked for."""
@@ -45,12 +50,13 @@ _BATCH: Final = 1000
 _TABLES: Final = ("fts_postings", "fts_terms", "fts")
 
 
-def match_expression(terms: Iterable[Term]) -> str:
-    """FTS5's spelling of the OR of terms. Every token is quoted, so nothing in it is an operator.
+def match_expression(terms: Iterable[Term], operator: Literal["OR", "AND"] = "OR") -> str:
+    """FTS5's spelling of the OR (or the AND) of terms. Every token is quoted, so nothing in it is an operator.
 
-    A term of weight n stands there n times: FTS5 sums BM25 over the phrases of a query.
+    A term of weight n stands there n times: FTS5 sums BM25 over the phrases of a query, however they are joined.
     """
-    return " OR ".join(phrase for term in terms for phrase in (_phrase(term.tokens, term.prefix),) * term.weight)
+    phrases = (phrase for term in terms for phrase in (_phrase(term.tokens, term.prefix),) * term.weight)
+    return f" {operator} ".join(phrases)
 
 
 def _phrase(tokens: Sequence[str], prefix: bool = False) -> str:  # noqa: FBT001, FBT002 - private, named by its caller
@@ -77,10 +83,14 @@ class KeywordIndex:
         self._search_all = f"SELECT rowid, {score} FROM fts WHERE fts MATCH ?"
         # CROSS JOIN: FTS5 leads, whatever the planner thinks. ORDER BY rank would compute BM25 for every match.
         self._search_visible = (
-            f"SELECT r.key, {score} AS score FROM fts CROSS JOIN records r ON r.key = fts.rowid"
+            "SELECT r.key, {score} AS score FROM fts CROSS JOIN records r ON r.key = fts.rowid"
             " WHERE fts MATCH ? AND {visible}"
             " ORDER BY score DESC, r.created_at DESC, r.id, r.namespace, r.scope, r.owner LIMIT ?"
         )
+        self._score = score
+        self.postings = PostingsCache(fields, column_weights(fields, settings), self.tokens)
+        # twofold.ranking.composite, so that what is cut is cut by the very score
+        self._composite = f"{score} * (min(max(0.0, r.strength), {MOST_STRENGTH!r}) * (1 + r.importance))"
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -90,30 +100,37 @@ class KeywordIndex:
         query: KeywordQuery,
         visible: Visibility,
         limit: int,
-        seen: Seen | None,
-        in_order: Callable[[Sequence[int]], Sequence[int]],
+        *,
+        every: bool = False,
+        composite: bool = False,
     ) -> list[Candidate]:
-        """The best visible records that have any of the terms; see :meth:`Reader.keyword`.
+        """The best visible records that have any of the terms, by their rows; see :meth:`Reader.keyword`.
 
         Args:
             connection: in the session's snapshot.
             query: its terms.
             visible: what may be found.
             limit: how many.
-            seen: the same as a list of keys, if that is at hand: looking matches up in it is some times faster than
-                reading their rows.
-            in_order: puts records of equal score in their order.
+            every: only records that have all of the terms.
+            composite: whether strength and importance count.
         """
         if not query.terms or limit < 1:
             return []
+        match = match_expression(query.terms, "AND" if every else "OR")
+        condition = compile_visibility(visible)
+        sql = self._search_visible.replace("{visible}", condition.sql)
+        sql = sql.replace("{score}", self._composite if composite else self._score)
+        return list(map(Candidate._make, connection.execute(sql, (match, *condition.params, row_limit(limit)))))
+
+    def matches(self, connection: Connection, query: KeywordQuery) -> Matches:
+        """Every record of the file that has any of the terms, with its BM25, by key; whoever may see it.
+
+        Looking visibility up in a list of keys that is at hand is some times faster than reading the matches' rows.
+        """
+        if not query.terms:
+            return np.empty(0, dtype=_FOUND)
         match = match_expression(query.terms)
-        if seen is None:
-            condition = compile_visibility(visible)
-            sql = self._search_visible.replace("{visible}", condition.sql)
-            return list(map(Candidate._make, connection.execute(sql, (match, *condition.params, row_limit(limit)))))
-        found = np.fromiter(connection.execute(self._search_all, (match,)), dtype=_FOUND)
-        found = found[seen.among(found["key"])]
-        return best_candidates(found["key"], found["score"], limit, in_order)
+        return np.fromiter(connection.execute(self._search_all, (match,)), dtype=_FOUND)
 
     def adjacent(self, connection: Connection, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side.
@@ -131,6 +148,33 @@ class KeywordIndex:
             for key in wanted.intersection(key for (key,) in rows):
                 found[key] = found.get(key, 0) + 1
         return found
+
+    def fields_of(self, connection: Connection, query: KeywordQuery, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Which fields of each key hold any of the terms; see :meth:`Reader.keyword_fields`.
+
+        One MATCH a field, intersected here, as for :meth:`adjacent`.
+        """
+        found: dict[int, tuple[str, ...]] = {}
+        if not query.terms or not keys:
+            return found
+        wanted, least, most = set(keys), min(keys), max(keys)
+        anything = match_expression(query.terms)
+        for field, column in zip(self._fields, fts_columns(self._fields), strict=False):  # the last one is the tags
+            rows = connection.execute(
+                "SELECT rowid FROM fts WHERE fts MATCH ? AND rowid BETWEEN ? AND ?",
+                (f'"{column}" : ({anything})', least, most),
+            )
+            for key in wanted.intersection(key for (key,) in rows):
+                found[key] = (*found.get(key, ()), field)
+        return found
+
+    def occurs(self, connection: Connection, word: str, seen: Seen) -> bool:
+        """Whether a visible record has this token. Mostly the first one that has it is visible."""
+        rows = connection.execute("SELECT rowid FROM fts WHERE fts MATCH ?", (_phrase((word,)),))
+        while batch := rows.fetchmany(_BATCH):
+            if seen.among(np.array(batch, dtype=np.int64)[:, 0]).any():
+                return True
+        return False
 
     def document_frequencies(self, connection: Connection, tokens: Sequence[str]) -> dict[str, int]:
         """In how many records each token occurs; those that occur nowhere are left out."""

@@ -12,7 +12,7 @@ from twofold.backends.sqlite.rows import row_limit, store_owner
 from twofold.types import Owner
 from twofold.types.json import dump_json
 
-__all__ = ["delete_marks", "put_marks", "select_marks"]
+__all__ = ["delete_marks", "forget_marks", "put_marks", "select_marks"]
 
 
 def select_marks(
@@ -64,4 +64,17 @@ def delete_marks(connection: Connection, owner: Owner, namespace: str, keys: Seq
     connection.execute(
         "DELETE FROM marks WHERE scope = ? AND owner = ? AND namespace = ? AND key IN (SELECT value FROM json_each(?))",
         (*store_owner(owner), namespace, dump_json(list(keys))),
+    )
+
+
+def forget_marks(connection: Connection, owner: Owner, keys: Sequence[str] | None) -> int:
+    """Remove an owner's marks whatever their namespace, those of ``keys`` or all; how many there were."""
+    where, params = "scope = ? AND owner = ?", store_owner(owner)
+    if keys is None:
+        return int(connection.execute(f"DELETE FROM marks WHERE {where}", params).rowcount)
+    return int(
+        connection.execute(
+            f"DELETE FROM marks WHERE {where} AND key IN (SELECT value FROM json_each(?))",
+            (*params, dump_json(list(keys))),
+        ).rowcount
     )

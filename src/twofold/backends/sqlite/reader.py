@@ -19,17 +19,22 @@ from twofold.backends.protocol import (
     Mark,
     Nearest,
     Order,
+    Space,
     StoredLink,
     StoredVectors,
+    Tally,
     Visibility,
 )
-from twofold.backends.sqlite import pending
+from twofold.backends.sqlite import next_space, pending
+from twofold.backends.sqlite.candidates import best_candidates
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import read_head
-from twofold.backends.sqlite.keyword import KeywordIndex, is_index_fault
+from twofold.backends.sqlite.keyword import KeywordIndex, Matches, is_index_fault, match_expression
 from twofold.backends.sqlite.links import select_links, select_neighbors
 from twofold.backends.sqlite.marks import select_marks
+from twofold.backends.sqlite.postings import POSTINGS_FROM, Holders
+from twofold.backends.sqlite.rescoring import standings
 from twofold.backends.sqlite.rows import (
     COLUMNS,
     TIMES,
@@ -41,12 +46,13 @@ from twofold.backends.sqlite.rows import (
     store_namespace,
     store_owner,
 )
+from twofold.backends.sqlite.tally import tally
 from twofold.backends.sqlite.vectors import VectorLeg, stored_vectors
 from twofold.backends.sqlite.visible import LIVING, compile_visibility
 from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.errors import ConfigurationError, SearchUnavailableError
-from twofold.ranking import Edge
-from twofold.text import KeywordQuery
+from twofold.ranking import Edge, Standing
+from twofold.text import MAX_TERMS, KeywordQuery
 from twofold.types import Direction, Owner, Record
 
 __all__ = ["Parts", "SqliteReader", "keyword_problem"]
@@ -126,6 +132,8 @@ class SqliteReader:
         self._connection = connection
         self._parts = parts
         self._head = read_head(connection)
+        self._kept: tuple[KeywordQuery, Matches] | None = None
+        self._held: tuple[KeywordQuery, Holders | None] | None = None
 
     @property
     def generation(self) -> int:
@@ -142,6 +150,23 @@ class SqliteReader:
         """The length of the stored vectors; None before the first."""
         return self._head.dimension
 
+    @property
+    def next_space(self) -> Space | None:
+        """The embedder that the vectors are being made anew with; None: nobody's."""
+        return next_space.next_space(self._connection)
+
+    def keys_lacking(self, fingerprint: str, after: int, limit: int | None) -> list[int]:
+        """Keys above ``after`` of records with text and no vector of this embedder."""
+        return next_space.keys_lacking(self._connection, fingerprint, after, limit)
+
+    def count_lacking(self, fingerprint: str) -> int:
+        """How many records have text and no vector of this embedder."""
+        return next_space.count_lacking(self._connection, fingerprint)
+
+    def count_only_given(self) -> int:
+        """How many records have vectors that no text stands behind; see :meth:`Reader.count_only_given`."""
+        return next_space.count_only_given(self._connection, self.fingerprint)
+
     # -- the legs -------------------------------------------------------------------------------------------------
 
     def document_frequencies(self, tokens: Sequence[str]) -> dict[str, int]:
@@ -153,15 +178,86 @@ class SqliteReader:
         with self._keyword_leg() as index:
             return index.document_frequencies(self._connection, tokens)
 
-    def keyword(self, query: KeywordQuery, visible: Visibility, limit: int) -> list[Candidate]:
-        """The best visible records that have any of the terms, by FTS5's BM25 in total order.
+    def keyword(
+        self,
+        query: KeywordQuery,
+        visible: Visibility,
+        limit: int,
+        *,
+        every: bool = False,
+        composite: bool = False,
+    ) -> list[Candidate]:
+        """The best visible records that have any of the terms, by FTS5's BM25 in total order; see
+        :meth:`Reader.keyword`.
 
         Raises:
             SearchUnavailableError: there is no FTS5, or its index is damaged or of another analyser.
         """
         with self._keyword_leg() as index:
+            if every or composite:  # few have every word; the composite needs the rows
+                return index.search(self._connection, query, visible, limit, every=every, composite=composite)
             seen = self._parts.visible_keys.at_hand(self._connection, self._head, visible)
-            return index.search(self._connection, query, visible, limit, seen, self._in_order)
+            if seen is None:
+                return index.search(self._connection, query, visible, limit)
+            holders = self._holders(index, query) if len(seen.keys) >= POSTINGS_FROM else None
+            if holders is not None:
+                keys, scores = index.postings.best(holders, seen, max(1, limit))
+            else:
+                found = self._matches(index, query)
+                found = found[seen.among(found["key"])]
+                keys, scores = found["key"], found["score"]
+            return best_candidates(keys, scores, limit, self._in_order)
+
+    def keyword_scores(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, float]:
+        """The BM25 of these records; see :meth:`Reader.keyword_scores`.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        if not keys:
+            return {}
+        with self._keyword_leg() as index:
+            wanted = np.array(keys, dtype=np.int64)
+            if self._held is not None and self._held[0] == query and self._held[1] is not None:
+                scores = self._held[1].scores(wanted)
+                return {key: score for key, score in zip(keys, scores.tolist(), strict=True) if score > 0}
+            found = self._matches(index, query)
+            if not len(found):
+                return {}
+            places = np.searchsorted(found["key"], wanted)
+            places[places == len(found)] = 0
+            there = found["key"][places] == wanted
+            return dict(zip(wanted[there].tolist(), found["score"][places[there]].tolist(), strict=True))
+
+    def _holders(self, index: KeywordIndex, query: KeywordQuery) -> Holders | None:
+        """Who holds the terms of a query, from memory: of the last one it is kept likewise."""
+        if self._held is None or self._held[0] != query:
+            holders = index.postings.holders(self._connection, self._head, query.terms, match_expression)
+            self._held = (query, holders)
+        return self._held[1]
+
+    def _matches(self, index: KeywordIndex, query: KeywordQuery) -> Matches:
+        """All matches of a query: of the last one they are kept, for it is asked for them twice."""
+        if self._kept is not None and self._kept[0] == query and not self._head.changed:
+            return self._kept[1]
+        found = index.matches(self._connection, query)
+        self._kept = (query, found)
+        return found
+
+    def coverage(self, query: KeywordQuery, visible: Visibility) -> float:
+        """The share of the query's single words that any visible record has; see :meth:`Reader.coverage`.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        words = query.words[:MAX_TERMS]
+        if not words:
+            return 1.0
+        with self._keyword_leg() as index:
+            seen = self._parts.visible_keys.of(self._connection, self._head, visible)
+            occurring = index.document_frequencies(self._connection, words)
+            known = sum(index.occurs(self._connection, word, seen) for word in occurring)
+            return known / len(words)
 
     def adjacent(self, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side; those with none are left out.
@@ -172,6 +268,15 @@ class SqliteReader:
         with self._keyword_leg() as index:
             return index.adjacent(self._connection, pairs, keys)
 
+    def keyword_fields(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Which fields hold any of the query's terms; see :meth:`Reader.keyword_fields`.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`keyword`.
+        """
+        with self._keyword_leg() as index:
+            return index.fields_of(self._connection, query, keys)
+
     def nearest(self, vector: npt.NDArray[np.float32], visible: Visibility, limit: int) -> Nearest:
         """The visible records nearest to ``vector`` by cosine, from the index that was chosen or an exact scan.
 
@@ -179,6 +284,18 @@ class SqliteReader:
             InvalidVectorError: the vector is zero, not finite or of another length than the stored ones.
         """
         return self._parts.vectors.nearest(self._connection, self._head, vector, visible, limit, self._in_order)
+
+    def cosines(self, vector: npt.NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
+        """The best cosine of each of these records; see :meth:`Reader.cosines`.
+
+        Raises:
+            InvalidVectorError: as for :meth:`nearest`.
+        """
+        return self._parts.vectors.cosines(self._connection, self._head, vector, keys)
+
+    def background(self, visible: Visibility) -> float:
+        """The mean cosine between some of the visible records; see :meth:`Reader.background`."""
+        return self._parts.vectors.background(self._connection, self._head, visible)
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
@@ -190,6 +307,10 @@ class SqliteReader:
                 _IDENTITIES, (_json_keys(keys),)
             )
         }
+
+    def standings(self, keys: Sequence[int], *, confidence: bool = False) -> dict[int, Standing]:
+        """What priors look at."""
+        return standings(self._connection, _json_keys(keys), confidence=confidence)
 
     def _in_order(self, keys: Sequence[int]) -> list[int]:
         """These keys in the order that ties have."""
@@ -261,6 +382,10 @@ class SqliteReader:
         )
         load = _loader(attribute)
         return [value if load is None else load(value) for (value,) in rows]
+
+    def tally(self, visible: Visibility) -> Tally:
+        """Counts of the visible records and of what belongs to them."""
+        return tally(self._connection, self.fingerprint, visible)
 
     # -- links ----------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,11 @@ def touch_rows(connection: Connection, touches: Mapping[int, Touch], growth: flo
     connection.executemany(
         _TOUCH,
         (
-            (touch.times, store_time(touch.at), STRENGTH_CAP, growth ** min(touch.times, _MOST_POWERS), key)
+            (touch.times, store_time(touch.at), STRENGTH_CAP, _growth(touch, growth), key)
             for key, touch in touches.items()
         ),
     )
+
+
+def _growth(touch: Touch, growth: float) -> float:
+    return growth ** min(touch.times, _MOST_POWERS) if touch.growth is None else touch.growth

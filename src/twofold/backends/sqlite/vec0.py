@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.metadata
 import json
 import threading
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from twofold.backends.sqlite.visible_keys import Keys, changed_since
 from twofold.errors import MissingExtraError, SearchUnavailableError
 from twofold.vectors import best_of_each, exact_cosines, membership
 
-__all__ = ["Members", "Vec0", "Vec0State", "extension_path", "extension_problem", "read_state", "unit_blobs"]
+__all__ = ["Members", "Vec0", "Vec0State", "extension_path", "extension_problem", "forget_vec0", "read_state", "unit_blobs"]
 
 MOST_FETCHED: Final = 4096
 """vec0's largest k."""
@@ -43,6 +44,10 @@ _IN: Final = "IN (SELECT value FROM json_each(?))"
 _BATCH: Final = 2048
 _SHADOWS: Final = ("vec_chunks", "vec_info", "vec_rowids", "vec_vector_chunks00")
 """The tables that vec0 keeps its own in."""
+_RELEASE: Final = "0.1.9"
+"""Of sqlite-vec. Later ones are built for CPUs with AVX2, and on others end the process, which cannot be tried out in
+it (paperless-ngx/paperless-ngx#12990).
+"""
 _STATE: Final = "vec0"
 """The value of this name in ``meta``: what the table belongs to."""
 _NOT_ITS_FAULT: Final = (Fault.BUSY, Fault.LOCKED, Fault.READ_ONLY, Fault.INTERRUPTED, Fault.IO, Fault.FULL)
@@ -67,6 +72,12 @@ def extension_path() -> str:
 def extension_problem(driver: Driver) -> str | None:
     """Why sqlite-vec cannot be used with this SQLite library; None if it can. Tried once a process."""
     stands_in = "until then an exact scan stands in for it"
+    release = _installed_release()
+    if release is not None and not f"{release}.".startswith(f"{_RELEASE}."):
+        return (
+            f"sqlite-vec {release} is installed, which may end the process on some CPUs: "
+            f"install 'twofold[sqlite-vec]', that is {_RELEASE}; {stands_in}"
+        )
     if not driver.can_load_extensions:
         return (
             f"the {driver.name} in use cannot load sqlite-vec: install 'twofold[sqlite-vec]' and leave driver='auto', "
@@ -91,6 +102,14 @@ def extension_problem(driver: Driver) -> str | None:
     return None
 
 
+def _installed_release() -> str | None:
+    """None: there is none, or it lies there without having been installed."""
+    try:
+        return importlib.metadata.version("sqlite-vec")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 class Vec0State(NamedTuple):
     """What the table belongs to."""
 
@@ -109,6 +128,15 @@ def read_state(connection: Connection) -> Vec0State | None:
     except (ValueError, TypeError):
         return None
     return Vec0State(generation, fingerprint, dimension) if isinstance(generation, int) else None
+
+
+def forget_vec0(connection: Connection) -> None:
+    """Empty the table, if there is one, without sqlite-vec: it is as good as missing, until it is made anew."""
+    connection.execute("DELETE FROM meta WHERE name = ?", (_STATE,))
+    there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    for table in ("vec_members", *_SHADOWS):
+        if table in there:
+            connection.execute(f"DELETE FROM {table}")
 
 
 class Members:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -20,11 +21,13 @@ from twofold.backends.protocol import Nearest, StoredVectors, Visibility
 from twofold.backends.sqlite.candidates import best_candidates
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head, read_head
+from twofold.backends.sqlite.rescoring import vectors_of
 from twofold.backends.sqlite.sidecar import Sidecar
 from twofold.backends.sqlite.vec0 import Vec0
 from twofold.backends.sqlite.visible_keys import Keys, Seen, VisibleKeys, changed_since
 from twofold.errors import InvalidVectorError, SearchUnavailableError
-from twofold.vectors import VectorIndex, as_vector, empty_index, index_in_use
+from twofold.ranking import background_of, spread_evenly
+from twofold.vectors import VectorIndex, as_vector, best_of_each, empty_index, exact_cosines, index_in_use
 
 __all__ = ["VectorLeg", "blob_of", "spaces_of", "stored_vectors"]
 
@@ -104,6 +107,7 @@ class VectorLeg:
         self._indexes: OrderedDict[int, VectorIndex] = OrderedDict()  # by generation, the newest last
         self._fingerprint: str | None = None
         self._reaches: WeakKeyDictionary[Seen, tuple[_HasKeys, _Reach]] = WeakKeyDictionary()
+        self._backgrounds: WeakKeyDictionary[Seen, float] = WeakKeyDictionary()
         self._built_anew = False
 
     def nearest(
@@ -134,6 +138,50 @@ class VectorLeg:
         keys, scores = index.search(vector, reach.searchable, limit)
         found = tuple(best_candidates(keys, scores, limit, in_order))
         return Nearest(found, reach.unembedded, fell_back or index.problem)
+
+    def cosines(
+        self, connection: Connection, head: Head, vector: Matrix, keys: Sequence[int]
+    ) -> dict[int, float]:
+        """See :meth:`Reader.cosines`."""
+        if head.fingerprint is None or head.dimension is None or not keys:
+            return {}
+        if self.vec0 is None:
+            wanted = np.sort(np.array(keys, dtype=np.int64))
+            found, scores = self._index(connection, head).cosines(vector, wanted)
+        else:
+            query = as_vector(vector, head.dimension, "the query vector")
+            of, vectors = vectors_of(connection, head, _json(keys))
+            found, scores = best_of_each(of, exact_cosines(vectors, query), len(of) or 1)
+        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+
+    def background(self, connection: Connection, head: Head, visible: Visibility) -> float:
+        """See :meth:`Reader.background`."""
+        if head.fingerprint is None or head.dimension is None:
+            return 0.0
+        seen = self._visible_keys.of(connection, head, visible)
+        with self._lock:
+            known = self._backgrounds.get(seen)
+        if known is not None and not head.changed:
+            return known
+        embedded = self._embedded(connection, head, seen)
+        of, vectors = vectors_of(connection, head, _json(embedded[spread_evenly(len(embedded))].tolist()))
+        first = np.flatnonzero(np.concatenate(([True], of[1:] != of[:-1]))) if len(of) else of
+        value = background_of(vectors[first])
+        if not head.changed:
+            with self._lock:
+                self._backgrounds[seen] = value
+        return value
+
+    def _embedded(self, connection: Connection, head: Head, seen: Seen) -> Keys:
+        """Those of the visible that have a vector."""
+        holder: _HasKeys | None = None
+        if self.vec0 is not None:
+            with suppress(SearchUnavailableError):
+                holder = self.vec0.members(connection, head)
+        if holder is None:
+            holder = self._index(connection, head)
+        searchable = self._reach(holder, seen).searchable
+        return holder.keys if searchable is None else searchable
 
     def in_use(self, connection: Connection, head: Head) -> tuple[str, str | None]:
         """The name of the index that a search of this session uses, and why it is not the one that was asked for."""
@@ -170,7 +218,7 @@ class VectorLeg:
         head = read_head(connection)
         with self._lock:
             kept = next(reversed(self._indexes.items()), None) if self._fingerprint == head.fingerprint else None
-        if self._sidecar is None or kept is None or kept[1].problem is not None:
+        if self._sidecar is None or kept is None or kept[1].problem is not None or kept[0] < head.pruned:
             return
         if not self._sidecar.is_current(connection, head):
             self._sidecar.save(connection, head, *kept)
@@ -278,6 +326,10 @@ def _with_vectors(
     except InvalidVectorError:  # a damaged blob must not take the sound ones with it
         sound = np.isfinite(all_vectors).all(axis=1) & all_vectors.any(axis=1)
         return index.updated(removed, all_keys[sound], all_vectors[sound])
+
+
+def _json(keys: Sequence[int]) -> str:
+    return f"[{','.join(map(str, keys))}]"
 
 
 def _dimension(head: Head) -> int:

@@ -42,7 +42,7 @@ def compile_visibility(visible: Visibility) -> Condition:
     """All of it; never empty."""
     condition = permitted(visible)
     if not visible.include_archived:
-        condition &= alive_at(store_time(visible.at))
+        condition &= alive_at(store_time(visible.at), as_of=visible.as_of)
     return condition if condition.sql else Condition("TRUE")
 
 
@@ -55,10 +55,21 @@ def permitted(visible: Visibility) -> Condition:
     return condition
 
 
-def alive_at(microseconds: int) -> Condition:
+def alive_at(microseconds: int, *, as_of: bool = False) -> Condition:
     """Not archived, not superseded, valid and not expired at an instant. Bounds: valid from the first on, no longer
     valid at the last.
+
+    Args:
+        microseconds: the instant.
+        as_of: whether what was archived or superseded since counts, and what was made since does not.
     """
+    if as_of:
+        return Condition(
+            "COALESCE(r.valid_from, r.created_at) <= ? AND (r.valid_to IS NULL OR r.valid_to > ?)"
+            " AND (r.expires_at IS NULL OR r.expires_at > ?) AND (r.archived_at IS NULL OR r.archived_at > ?)"
+            " AND (r.superseded_by IS NULL OR r.valid_to IS NOT NULL)",
+            (microseconds, microseconds, microseconds, microseconds),
+        )
     return Condition(
         f"{LIVING} AND (r.valid_from IS NULL OR r.valid_from <= ?) AND (r.valid_to IS NULL OR r.valid_to > ?)"
         " AND (r.expires_at IS NULL OR r.expires_at > ?)",

@@ -73,6 +73,8 @@ class _Asked(NamedTuple):
     at: int
     timeless: bool
     """Whether no clock decides."""
+    as_of: bool
+    """Whether things are seen as they stood at ``at``."""
     lasting: bool
     """Whether the list may be kept: it is of a snapshot that others have too, and changes only by counted writes."""
 
@@ -109,7 +111,9 @@ class VisibleKeys:
             return None
         if known.generation == head.generation:
             return known
-        come = _listing(connection, asked.condition & Condition("r.generation > ?", (known.generation,)))
+        since = Condition("r.generation > ?", (known.generation,))
+        # Left to itself SQLite may choose another index, and look at all there is in a namespace.
+        come = _listing(connection, asked.condition & since, "records r INDEXED BY records_by_generation")
         stayed = np.isin(known.keys, changed_since(connection, known.generation), assume_unique=True, invert=True)
         keys, has_text = known.keys[stayed], known.has_text[stayed]
         places = np.searchsorted(keys, come["key"])
@@ -159,17 +163,18 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
     condition = permitted(visible)
     at = store_time(visible.at)
     # 1, 1.0 and True are equal and have one hash, but a filter tells them apart: their types belong to the key.
-    cache_key = (condition.sql, visible.include_archived, *((type(value), value) for value in condition.params))
+    mode = "all" if visible.include_archived else "as of" if visible.as_of else "living"
+    cache_key = (condition.sql, mode, *((type(value), value) for value in condition.params))
     # Touches do not count as writes, so what depends on them cannot be kept.
     lasting = not head.changed and not any(column in condition.sql for column in TOUCHED_COLUMNS)
     if not visible.include_archived:
-        condition &= alive_at(at)
-    return _Asked(cache_key, condition, at, visible.include_archived, lasting)
+        condition &= alive_at(at, as_of=visible.as_of)
+    return _Asked(cache_key, condition, at, visible.include_archived, visible.as_of, lasting)
 
 
-def _listing(connection: Connection, condition: Condition) -> npt.NDArray[np.void]:
+def _listing(connection: Connection, condition: Condition, source: str = "records r") -> npt.NDArray[np.void]:
     """Key and whether there is text, of each record that the condition lets through, by key."""
-    sql = f"SELECT r.key, r.parts > 0 FROM records r WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
+    sql = f"SELECT r.key, r.parts > 0 FROM {source} WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
     return np.fromiter(connection.execute(sql, condition.params), dtype=_ROW)
 
 
@@ -180,6 +185,8 @@ def _span(connection: Connection, asked: _Asked, since: int | None) -> tuple[int
     """
     if asked.timeless:
         return _ALWAYS
+    if asked.as_of:  # every record begins at some instant: the list is good for this one alone
+        return asked.at, asked.at + 1
     timed = "(valid_from IS NOT NULL OR valid_to IS NOT NULL OR expires_at IS NOT NULL)"
     where = timed if since is None else f"generation > {since:d} AND {timed}"
     start, end = _ALWAYS

@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import LinkWrite, Mark, Touch, VectorWrite, Visibility
-from twofold.backends.sqlite import pending
+from twofold.backends.protocol import LinkWrite, Mark, Space, Touch, VectorWrite, Visibility
+from twofold.backends.sqlite import next_space, pending
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.links import delete_links, drop_links_of, put_links
-from twofold.backends.sqlite.marks import delete_marks, put_marks
+from twofold.backends.sqlite.marks import delete_marks, forget_marks, put_marks
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.reader import Parts, SqliteReader
 from twofold.backends.sqlite.rows import COLUMNS, load_fields, store_time, to_row
@@ -237,6 +237,32 @@ class SqliteWriter(SqliteReader):
         """Take visible parked records in again."""
         return pending.unpark(self._connection, visible)
 
+    def begin_space(self, space: Space) -> None:
+        """Begin to make the vectors anew with another embedder; see the protocol.
+
+        Raises:
+            ConfigurationError: another one's are under way, they are in use already, or the dimension is below 1.
+        """
+        next_space.begin(self._connection, self._head, self._parts.fields, space)
+
+    def put_next(self, key: int, vectors: VectorWrite) -> bool:
+        """Keep vectors of the next space; see the protocol. Does not count as a write of records."""
+        return next_space.put(self._connection, key, vectors)
+
+    def swap_space(self, refused: Mapping[int, str]) -> None:
+        """Let the next space be the one in use; see the protocol."""
+        self._begin_change()
+        next_space.swap(self._connection, self._head, refused)
+        self._spaces = None
+
+    def drop_next(self) -> None:
+        """Give the next space up."""
+        next_space.drop(self._connection)
+
+    def drop_former(self, limit: int) -> int:
+        """Remove up to ``limit`` vectors of embedders that are neither in use nor next."""
+        return next_space.drop_former(self._connection, self._head, limit)
+
     def _checked(self, vectors: VectorWrite | None, content_hash: str) -> list[tuple[int, int, bytes]]:
         """Vectors as (space, part, blob); none if there are none or they were made of another text."""
         if vectors is None or vectors.content_hash != content_hash:
@@ -304,6 +330,10 @@ class SqliteWriter(SqliteReader):
     def delete_marks(self, owner: Owner, namespace: str, keys: Sequence[str]) -> None:
         """Remove marks; unknown keys are passed over. Does not count as a write of records."""
         delete_marks(self._connection, owner, namespace, keys)
+
+    def forget_marks(self, owner: Owner, keys: Sequence[str] | None = None) -> int:
+        """Remove an owner's marks in every namespace. Does not count as a write of records."""
+        return forget_marks(self._connection, owner, keys)
 
     # -- within ---------------------------------------------------------------------------------------------------
 

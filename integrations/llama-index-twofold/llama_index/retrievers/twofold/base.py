@@ -42,6 +42,7 @@ class _Asked(TypedDict):
     where: Filter | dict[str, Any] | None
     mode: Mode | str
     params: SearchParams | None
+    preset: str | None
 
 
 class TwofoldRetriever(BaseRetriever):
@@ -71,6 +72,7 @@ class TwofoldRetriever(BaseRetriever):
         where: Filter | dict[str, Any] | None = None,
         mode: Mode | str = Mode.HYBRID,
         params: SearchParams | None = None,
+        preset: str | None = None,
         use_bundle_embedding: bool = True,
         include_linked: bool = False,
         callback_manager: CallbackManager | None = None,
@@ -88,6 +90,7 @@ class TwofoldRetriever(BaseRetriever):
             where: a filter, or its spelling as a dict. Default: none.
             mode: ``"hybrid"``, ``"keyword"`` or ``"vector"``.
             params: how to rank. Default: the store's settings.
+            preset: the same as a name, one of ``twofold.PRESETS``; in place of ``params``.
             use_bundle_embedding: whether a bundle's ``embedding`` is taken as one of the store's model. Set it to
                 False where another model's retriever gets the same bundle: LlamaIndex's own write theirs into it.
             include_linked: whether the records that links lead to from the hits come too, after them and beyond
@@ -114,6 +117,7 @@ class TwofoldRetriever(BaseRetriever):
         self.where = where
         self.mode = mode
         self.params = params
+        self.preset = preset
         self.use_bundle_embedding = use_bundle_embedding
         self.include_linked = include_linked
         self._last_result: SearchResult | None = None
@@ -181,6 +185,7 @@ class TwofoldRetriever(BaseRetriever):
             where=self.where,
             mode=self.mode,
             params=self.params,
+            preset=self.preset,
         )
 
     def __copy__(self) -> TwofoldRetriever:
