@@ -271,13 +271,16 @@ def write(
         waits = embeds and made is None and outcome is not Outcome.SKIPPED and bool(each.pieces)
         if key is not None and waits:
             waits = key not in writer.vectors((key,))
-        if key is not None and alike is not None and outcome is Outcome.UPDATED and made is not None:
+        if key is not None and alike is not None and outcome is Outcome.UPDATED and (waits or made is not None):
             writer.delete_links(source=key, kinds=(LinkKind.SEMANTIC,))  # its former text's
             writer.delete_links(target=key, kinds=(LinkKind.SEMANTIC,))
         added.append(Added(id_, outcome, waits, (), degradations if waits else ()))
     keys = places.keys()
     if alike is not None:
-        written = [each.outcome in (Outcome.ADDED, Outcome.UPDATED) for each in added]
+        written = [
+            each.outcome in (Outcome.ADDED, Outcome.UPDATED) or key in places.attached
+            for each, key in zip(added, keys, strict=True)
+        ]
         writer.put_links(alike.links(keys, written), now)
     if together is not None:
         stored = zip(keys, (each.owner for each in drafts), strict=True)
@@ -322,6 +325,8 @@ class _Places:
             if each.has_own_id:
                 holders = writer.find(each.id, each.new.namespace, (each.owner,))
                 self._found.update((_identity(each), key) for key, _ in holders)
+        self.attached: set[int] = set()
+        """The records that waited for their vectors and got them, and are else unchanged."""
         self._keys: list[int | None] = []
         """One a draft so far; None: still among the new ones."""
         self._new: list[tuple[Record, VectorWrite | None]] = []
@@ -365,8 +370,12 @@ class _Places:
         writer = self._writer
         old = writer.records((key,))[key]
         record = _successor(old, each)
-        if record is old and (vectors is None or _has_vectors(writer, key, vectors) or writer.attach(key, vectors)):
-            return Outcome.UNCHANGED
+        if record is old:
+            if vectors is None or _has_vectors(writer, key, vectors):
+                return Outcome.UNCHANGED
+            if writer.attach(key, vectors):
+                self.attached.add(key)
+                return Outcome.UNCHANGED
         writer.replace(key, replace(record, updated_at=self._now, revision=old.revision + 1), vectors)
         return Outcome.UPDATED
 

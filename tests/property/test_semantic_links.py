@@ -171,3 +171,42 @@ def test_without_the_setting_none_are_made() -> None:
         embedder.down = False
         assert store.embed_pending().embedded == 2
         assert store.links("a") == []
+
+
+def linked(store: twofold.HybridStore, id_: str) -> list[str]:
+    return sorted(({link.source, link.target} - {id_}).pop() for link in store.links(id_))
+
+
+def test_a_record_that_waited_and_is_added_again_is_linked() -> None:
+    embedder = Directions()
+    quiet = EmbeddingSettings(failures_to_open=1_000_000, fill_in=False)
+    with twofold.open(
+        ":memory:",
+        embedder=CallableEmbedder(embedder, "directions", dimension=2),
+        settings=StoreSettings(semantic_links=THRESHOLD, embedding=quiet),
+    ) as store:
+        store.add("a 0", id="a")
+        embedder.down = True
+        store.add("b 1", id="b")
+        assert linked(store, "b") == []
+        embedder.down = False
+        assert store.add("b 1", id="b").outcome is twofold.Outcome.UNCHANGED
+        assert linked(store, "b") == ["a"]
+
+
+def test_a_new_text_without_a_vector_leaves_no_link_of_the_former_text() -> None:
+    embedder = Directions()
+    quiet = EmbeddingSettings(failures_to_open=1_000_000, fill_in=False)
+    with twofold.open(
+        ":memory:",
+        embedder=CallableEmbedder(embedder, "directions", dimension=2),
+        settings=StoreSettings(semantic_links=THRESHOLD, embedding=quiet),
+    ) as store:
+        store.add_many([{"id": "a", "text": "a 0"}, {"id": "b", "text": "b 1"}])
+        assert linked(store, "b") == ["a"]
+        embedder.down = True
+        store.add("b 12", id="b")
+        assert linked(store, "b") == []
+        embedder.down = False
+        store.embed_pending()
+        assert linked(store, "b") == []  # 84 degrees apart
