@@ -8,11 +8,11 @@ from typing import Any, Final, TypedDict
 
 from twofold import A, Access, ConfigurationError, F, Filter, Mode, SearchParams
 
-__all__ = ["SearchOptions", "as_where", "checked_options", "ranked_by"]
+__all__ = ["DiverseOptions", "SearchOptions", "as_where", "checked_options", "ranked_by"]
 
 
-class SearchOptions(TypedDict, total=False):
-    """What every search of a :class:`~langchain_twofold.TwofoldVectorStore` takes by name, for this one call."""
+class DiverseOptions(TypedDict, total=False):
+    """What a search by maximal marginal relevance takes by name besides ``fetch_k``, for this one call."""
 
     filter: Filter | dict[str, Any] | None
     """Which documents may be found: an expression of ``F`` and ``A``, or a dict such as
@@ -25,30 +25,39 @@ class SearchOptions(TypedDict, total=False):
     """How many of the best to leave out. Default: 0."""
     params: SearchParams | None
     """How to rank. Default: the vector store's own, else the store's settings. The options below change parts of it."""
-    fetch_k: int | None
-    """How many candidates each leg gives, at least 1. Default: as ``params``."""
     weights: Sequence[float] | None
     """What the keyword leg and the vector leg count, e.g. ``(0.3, 0.7)``. Default: as ``params``."""
     rrf_k: float | None
     """The constant of reciprocal rank fusion. Default: as ``params``."""
     expand: int | None
-    """How many documents that links lead to from the hits come too, after them and beyond ``k``. Default: none."""
+    """How many documents that links lead to from the hits come too, after them and beyond ``k``. Default: as the
+    call's own ``params``, else none."""
 
 
-_KNOWN: Final = frozenset(SearchOptions.__annotations__)
+class SearchOptions(DiverseOptions, total=False):
+    """What every other search of a :class:`~langchain_twofold.TwofoldVectorStore` takes by name, for this one call."""
+
+    fetch_k: int | None
+    """How many candidates each leg gives, at least 1. Default: as ``params``."""
 
 
-def checked_options(options: Any, *, without: frozenset[str] = frozenset()) -> SearchOptions:
+_KNOWN: Final = {kind: frozenset(kind.__annotations__) for kind in (DiverseOptions, SearchOptions)}
+
+
+def checked_options(options: Any, kind: type = SearchOptions, *, without: str | None = None) -> SearchOptions:
     """``options``, if each of them is known.
+
+    Args:
+        options: as given.
+        kind: the options there are.
+        without: one of them that this call does not take.
 
     Raises:
         TypeError: one is not, for an option that does nothing is worse than an error.
     """
-    unknown = sorted(set(options) - (_KNOWN - without))
-    if unknown:
-        raise TypeError(
-            f"unknown options of a search: {', '.join(unknown)}; there are {', '.join(sorted(_KNOWN - without))}"
-        )
+    known = _KNOWN[kind] - {without}
+    if unknown := sorted(set(options) - known):
+        raise TypeError(f"unknown options of a search: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     checked: SearchOptions = options
     return checked
 
@@ -72,7 +81,8 @@ def ranked_by(options: SearchOptions, own: SearchParams) -> SearchParams:
         changes.update(keyword_weight=weights[0], vector_weight=weights[1])
     if (rrf_k := options.get("rrf_k")) is not None:
         changes["rrf_k"] = rrf_k
-    changes["expand"] = options.get("expand") or 0
+    if (expand := options.get("expand")) is not None or params is None:
+        changes["expand"] = expand or 0
     return replace(own if params is None else params, **changes)
 
 

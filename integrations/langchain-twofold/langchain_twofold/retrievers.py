@@ -40,9 +40,9 @@ class _Asked(TypedDict):
 class TwofoldRetriever(BaseRetriever):
     """Finds a store's records by keyword and by meaning.
 
-    ``k``, ``access``, ``where``, ``mode``, ``params`` and ``preset`` are defaults: ``invoke(query, k=..., access=...)`` and its
-    async twin take them for one call, in place of the retriever's own, and ``offset``, how many of the best to leave
-    out. One left out, or None, leaves the retriever's own in force. Unknown arguments are refused.
+    ``k``, ``access``, ``where``, ``mode``, ``params`` and ``preset`` are defaults: ``invoke(query, k=..., access=...)``
+    and its async twin take them for one call, in place of the retriever's own, and ``offset``, how many of the best to
+    leave out. One left out, or None, leaves the retriever's own in force. Unknown arguments are refused.
 
     A failing embedder does not fail a call: keywords answer, and :data:`DEGRADED_EVENT` says so. May be used from
     many threads and tasks at once. A copy works on the same store, which whoever opened it closes.

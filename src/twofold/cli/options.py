@@ -47,7 +47,8 @@ Embedder = Annotated[
         metavar="NAME",
         callback=checked_embedder,
         help="What makes vectors: local; ollama, fastembed, sentence-transformers, openai or voyage, also with "
-        ":<model>; none; or auto: what the file's vectors are of; local for a new file; each if its extra is installed, else none, and keywords answer alone.",
+        ":<model>; none; or auto: what the file's vectors are of; local for a new file; each if its extra is "
+        "installed, else none, and keywords answer alone.",
     ),
 ]
 Index = Annotated[

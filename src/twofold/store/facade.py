@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Writer
+from twofold.config import StoreSettings
 from twofold.embedders import EmbedderState
 from twofold.errors import ConfigurationError, StoreError
 from twofold.ingest import embed
@@ -65,6 +66,11 @@ class HybridStore(Contextual, Reading, Succession, Linking, Lifecycle, Reembeddi
         if not isinstance(access, Access):
             raise ConfigurationError(f"access is an Access, not {type(access).__name__}: write Access(user=...)")
         return _View(self._parts, self._access(access))
+
+    @property
+    def settings(self) -> StoreSettings:
+        """How it was opened; for what changes a part of it, e.g. ``replace(store.settings.search, pool=20)``."""
+        return self._parts.settings
 
     @property
     def marks(self) -> Marks:

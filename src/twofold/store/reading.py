@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -23,6 +23,9 @@ __all__ = ["Reading", "Records"]
 
 Records: TypeAlias = list[Record]
 """Named here because inside of :class:`Reading` the word ``list`` is a method."""
+
+FieldVectors: TypeAlias = Mapping[str, npt.NDArray[np.float32]]
+"""One record's vectors by field, shape (parts, dimension)."""
 
 
 class Reading(Handle):
@@ -147,6 +150,31 @@ class Reading(Handle):
         ]
 
     aget_many = in_thread(get_many)
+
+    def vectors(self, records: Iterable[Record], *, access: Access | None = None) -> Sequence[FieldVectors]:
+        """The stored vectors of records, of the embedder in use: to compare the records with each other, say.
+
+        Args:
+            records: as ``get``, ``list`` or a search gave them.
+            access: who asks. Default: the handle's, else ``Access()``.
+
+        Returns:
+            One a record, in order: by field, shape (parts, dimension). Empty for a record that is gone, that the access
+            may not see, or that has no vector yet.
+        """
+        asker = self._access(access)
+        asked = checked_items(records, "records", "vectors([hit.record for hit in result])")
+        if not all(isinstance(record, Record) for record in asked):
+            raise ConfigurationError("records is a list of records: write vectors([hit.record for hit in result])")
+        with self._backend.read() as reader:
+            keys = [
+                self._located(reader, [record.id], asker, record.namespace, record.belongs_to).get(record.id)
+                for record in asked
+            ]
+            found = reader.vectors([key for key in keys if key is not None])
+        return [found[key].by_field if key is not None and key in found else {} for key in keys]
+
+    avectors = in_thread(vectors)
 
     def list(
         self,

@@ -10,6 +10,7 @@ from twofold.backends.sqlite.faults import Fault, driver_errors, fault_of
 from twofold.errors import StoreError
 
 __all__ = [
+    "autocheckpoint",
     "busy_timeout",
     "cache_size",
     "checkpoint",
@@ -20,6 +21,7 @@ __all__ = [
     "use_wal",
 ]
 
+_CHECKPOINT_PAGES: Final = 2000
 _WAL_LIMIT: Final = 16 * 1024 * 1024
 _RETRY_PAUSE: Final = 0.01
 
@@ -44,6 +46,13 @@ def synchronous(connection: Connection, level: Literal["NORMAL", "FULL"]) -> Non
 def journal_size_limit(connection: Connection) -> None:
     """Cut the write-ahead log back to 16 MiB when it starts over: one large write must not leave a large file."""
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}").fetchall()
+
+
+def autocheckpoint(connection: Connection) -> None:
+    """Move the log into the file at the first commit after 8 MiB, not 4: a bulk add writes many a page once less, and
+    waits for the disk half as often.
+    """
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}").fetchall()
 
 
 def trusted_schema(connection: Connection) -> None:
