@@ -166,6 +166,28 @@ def test_a_record_alone_is_no_reason_to_trust_an_embedder_that_answers_nothing(p
         assert_answers_with(store, OLD)
 
 
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("dimension", [True, False])
+def test_an_embedder_that_refuses_everything_is_not_gone_over_to(path, count, dimension):
+    with twofold.open(path, embedder=OLD, settings=SMALL) as store:
+        store.add_many(texts(count))
+        report = store.reembed(Watched(refused=[""], dimension=dimension))
+        assert (report.done, report.parked, report.remaining) == (False, 0, count)
+        assert [each.code for each in report.degradations] == [DegradationCode.EMBEDDER_BAD_OUTPUT]
+        assert_answers_with(store, OLD)
+
+
+@pytest.mark.parametrize("dimension", [True, False])
+def test_one_that_refuses_all_records_but_answers_otherwise_is(path, dimension):
+    with twofold.open(path, embedder=OLD, settings=SMALL) as store:
+        store.add_many(texts(3))
+        report = store.reembed(Watched(refused=["record"], dimension=dimension))
+        assert (report.done, report.embedded, report.parked) == (True, 0, 3)
+        store.add("a kettle", id="kettle")
+        assert store.search("a kettle", mode="vector").ids == ("kettle",)
+        assert store.check().ok
+
+
 def test_texts_that_the_new_one_refuses_are_parked(store):
     report = store.reembed(Watched(refused=["number 8", "number 9"]))
     assert (report.done, report.embedded, report.parked, report.remaining) == (True, 8, 2, 2)
