@@ -8,13 +8,14 @@ from typing import Any
 
 from twofold.errors import InvalidRecordError
 
-__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json", "is_storable"]
+__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json", "is_storable", "load_json"]
 
 MAX_DEPTH = 100
 """How deep JSON may nest; SQLite's own limit is 1,000, Python's recursion limit is close to it."""
 
 _INT64 = range(-(2**63), 2**63)
 
+_DECODE = json.JSONDecoder().raw_decode
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -77,3 +78,15 @@ def checked_json(value: Any, what: str, _depth: int = 0) -> Any:
 def dump_json(value: Any) -> str:
     """Compact UTF-8 JSON of what :func:`checked_json` let through."""
     return _ENCODE(value)
+
+
+def load_json(text: str) -> Any:
+    """The inverse of :func:`dump_json`: ``json.loads`` for text without white space around it, at half its price.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    value, end = _DECODE(text)
+    if end != len(text):
+        raise ValueError(f"there is more after the JSON, from character {end} on")
+    return value

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from twofold.backends.sqlite.faults import DAMAGED_ADVICE
 from twofold.backends.sqlite.schema import SCOPE_CODES
 from twofold.errors import CorruptStoreError
 from twofold.types import Fields, Owner, Record
-from twofold.types.json import dump_json
+from twofold.types.json import dump_json, load_json
 
 __all__ = [
     "COLUMNS",
@@ -92,6 +92,7 @@ def store_time(time: datetime) -> int:
     return (time - _EPOCH) // _MICROSECOND
 
 
+@lru_cache(maxsize=1024)  # a record has the same instant several times, and so have those added with it
 def load_time(microseconds: int) -> datetime:
     """The inverse of :func:`store_time`.
 
@@ -142,7 +143,7 @@ def load_fields(stored: str | bytes) -> dict[str, str | tuple[str, ...]]:
     try:
         if isinstance(stored, bytes):
             stored = stored.decode("utf-8", "surrogatepass")
-        return {name: text if isinstance(text, str) else tuple(text) for name, text in json.loads(stored).items()}
+        return {name: text if isinstance(text, str) else tuple(text) for name, text in load_json(stored).items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"a record's text cannot be read: {_DAMAGED}") from error
 
@@ -238,9 +239,9 @@ def _from_row(row: Row) -> Record:
         namespace=load_namespace(namespace),
         project=project,
         source=source,
-        tags=() if tags == "[]" else tuple(json.loads(tags)),
-        metadata={} if metadata == "{}" else json.loads(metadata),
-        payload=None if payload is None else json.loads(payload),
+        tags=() if tags == "[]" else tuple(load_json(tags)),
+        metadata={} if metadata == "{}" else load_json(metadata),
+        payload=None if payload is None else load_json(payload),
         importance=importance,
         strength=strength,
         access_count=access_count,
