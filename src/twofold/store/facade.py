@@ -21,9 +21,9 @@ from twofold.store.linking import Linking
 from twofold.store.marks import Marks
 from twofold.store.moving import Moving
 from twofold.store.operations import Add, Delete, Get, ListNamespaces, ListRecords, Operation, Search
-from twofold.store.reading import Reading
 from twofold.store.reembedding import Reembedding
 from twofold.store.succession import Succession
+from twofold.store.together import Together
 from twofold.types import Access, EmbedReport, Mode, Progress
 from twofold.types.arguments import checked_count, checked_flag, checked_items
 
@@ -50,7 +50,7 @@ class Info:
     """What the file says."""
 
 
-class HybridStore(Contextual, Reading, Succession, Linking, Lifecycle, Reembedding, Moving):
+class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedding, Moving):
     """Records in one file, found by keyword and by meaning. Made by :func:`twofold.open`.
 
     May be used from any number of threads, and closed by one while others use it: those get a
