@@ -97,6 +97,7 @@ from twofold.types import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "PRESETS",
     "A",
     "Access",
     "AccessError",
@@ -161,7 +162,6 @@ __all__ = [
     "OpenAIEmbedder",
     "Outcome",
     "Owner",
-    "PRESETS",
     "Progress",
     "PruneReport",
     "ReadOnlyStoreError",

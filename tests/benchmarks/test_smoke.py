@@ -40,3 +40,15 @@ def test_the_comparison_of_indexes_runs(tmp_path: Path) -> None:
     rows = json.loads(figures.read_text())["indexes"]
     assert rows[0]["index"] == "exact"
     assert all(row["recall, all"] == 1.0 and row["all, ms"] > 0 for row in rows)
+
+
+def test_the_comparison_of_presets_runs() -> None:
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.presets", "--records", "300", "--queries", "25", "--dimension", "8"],
+        cwd=root, check=True, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert [name for name, *_ in rows] == ["`rrf`", "`balanced`", "`localmem`", "`engram`"]
+    assert float(rows[0][2]) == 1.0
+    assert all(float(median) > 0 for _, median, _ in rows)

@@ -13,6 +13,8 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"
 NEEDS = {
     "import langchain": "langchain_core",
     "from langchain": "langchain_core",
+    "from langchain.agents": "langchain",
+    "from langgraph": "langgraph",
     "from llama_index": "llama_index",
     'embedder="local"': "wordllama",
 }

@@ -33,6 +33,8 @@ NEEDS = {
     "OllamaEmbedder": "ollama",
     "FakeOpenAI": "openai",
     "langchain_twofold": "langchain_twofold",
+    "TwofoldStore": "langgraph",
+    "TwofoldMemoryMiddleware": "langchain",
     "llama_index": "llama_index.core",
 }
 

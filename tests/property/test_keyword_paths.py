@@ -4,6 +4,7 @@ visible keys, and postings in memory. They give the same records, in the same or
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -78,6 +79,7 @@ def test_all_ways_agree(
     backend = SqliteBackend.open(":memory:", settings=chosen)
     where = (F("n") == 1) if filtered else None
     visible = Visibility(access, NEW_YEAR + timedelta(days=1), where)
+    everything = replace(visible, where=None)
 
     def agree(*queries: str) -> None:
         for text in queries:
@@ -90,11 +92,13 @@ def test_all_ways_agree(
                 with backend.read() as session:
                     looked_up = session.keyword(asked, visible, limit)
                     scores = session.keyword_scores(asked, [key for key, _ in joined])
+                    covered = session.coverage(asked, everything)
                 patch.setattr(reader, "POSTINGS_FROM", 0)
                 from_memory = by_postings(backend, text, visible, limit)
                 with backend.read() as session:
                     session.keyword(asked, visible, limit)
                     rescored = session.keyword_scores(asked, [key for key, _ in joined])
+                    assert session.coverage(asked, everything) == covered
             assert looked_up == joined
             assert from_memory == joined
             assert scores == dict(joined)

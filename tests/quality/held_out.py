@@ -107,7 +107,7 @@ def judge(measured: Measured, pool: int = PRESETS["balanced"].pool) -> Judged:
             ((legs, background, coverage),) = _Noting.noted
             asked.append(Asked(query["_id"], legs, background, coverage))
     keys = {key for each in asked for found in each.legs.values() for key, _ in found}
-    with measured.store._backend.read() as reader:  # noqa: SLF001 - keys are known by their ids nowhere else
+    with measured.store._backend.read() as reader:  # keys are known by their ids nowhere else
         identities = reader.identities(sorted(keys))
 
     def ndcg(score: Callable[[Asked], Mapping[int, float]]) -> Floats:

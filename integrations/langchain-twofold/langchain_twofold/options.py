@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, TypedDict
+from typing import Any, TypedDict
 
 from twofold import A, Access, ConfigurationError, F, Filter, Mode, SearchParams
 
@@ -41,10 +41,9 @@ class SearchOptions(DiverseOptions, total=False):
     """How many candidates each leg gives, at least 1. Default: as ``params``."""
 
 
-_KNOWN: Final = {kind: frozenset(kind.__annotations__) for kind in (DiverseOptions, SearchOptions)}
-
-
-def checked_options(options: Any, kind: type = SearchOptions, *, without: str | None = None) -> SearchOptions:
+def checked_options(
+    options: Any, kind: type[DiverseOptions] = SearchOptions, *, without: str | None = None
+) -> SearchOptions:
     """``options``, if each of them is known.
 
     Args:
@@ -55,7 +54,7 @@ def checked_options(options: Any, kind: type = SearchOptions, *, without: str | 
     Raises:
         TypeError: one is not, for an option that does nothing is worse than an error.
     """
-    known = _KNOWN[kind] - {without}
+    known = set(kind.__annotations__) - {without}
     if unknown := sorted(set(options) - known):
         raise TypeError(f"unknown options of a search: {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     checked: SearchOptions = options

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from os import PathLike, fspath
-from typing import Any, Final, NoReturn, TypedDict
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self, TypedDict
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -12,11 +13,14 @@ from langchain_core.callbacks import (
     dispatch_custom_event,
 )
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from pydantic import ConfigDict, Field, InstanceOf, PrivateAttr, field_validator
 
 from langchain_twofold.documents import as_document
-from twofold import Access, Filter, HybridStore, Mode, SearchParams, SearchResult
+from langchain_twofold.options import as_where
+from langchain_twofold.vectorstores import TwofoldVectorStore
+from twofold import Access, ConfigurationError, Embedder, Filter, HybridStore, Mode, SearchParams, SearchResult
 
 __all__ = ["DEGRADED_EVENT", "TwofoldRetriever"]
 
@@ -47,6 +51,8 @@ class TwofoldRetriever(BaseRetriever):
     A failing embedder does not fail a call: keywords answer, and :data:`DEGRADED_EVENT` says so. May be used from
     many threads and tasks at once. A copy works on the same store, which whoever opened it closes.
 
+    :meth:`over` makes one over a :class:`TwofoldVectorStore` or a path.
+
     Example:
         ``TwofoldRetriever(store=twofold.open("memory.db"), k=4).invoke("where is the deploy key?")``
     """
@@ -61,6 +67,8 @@ class TwofoldRetriever(BaseRetriever):
     """Who asks. Default: the store's own access if it is a view, else ``Access()``, who sees global records only."""
     where: InstanceOf[Filter] | dict[str, Any] | None = None
     """A filter, or its spelling as a dict; one given to a call takes its place. Default: none."""
+    namespace: tuple[str, ...] | None = None
+    """Which namespace is searched, itself and not what is below it; it holds besides any ``where``. Default: all."""
     mode: Mode = Mode.HYBRID
     """``"hybrid"``, ``"keyword"`` or ``"vector"``. Default: hybrid."""
     params: InstanceOf[SearchParams] | None = None
@@ -76,6 +84,7 @@ class TwofoldRetriever(BaseRetriever):
     metadata is exactly the record's."""
 
     _last_result: SearchResult | None = PrivateAttr(default=None)
+    _opened: TwofoldVectorStore | None = PrivateAttr(default=None)
 
     @property
     def last_result(self) -> SearchResult | None:
@@ -89,9 +98,63 @@ class TwofoldRetriever(BaseRetriever):
     @classmethod
     def _checked_store(cls, store: object) -> object:
         if isinstance(store, (str, PathLike)):
-            message = f"store is an open store: TwofoldRetriever(store=twofold.open({fspath(store)!r}))"
+            message = (
+                f"store is an open store: TwofoldRetriever(store=twofold.open({fspath(store)!r})), "
+                f"or TwofoldRetriever.over({fspath(store)!r})"
+            )
             raise ValueError(message)  # noqa: TRY004 - what pydantic makes a ValidationError of
+        if isinstance(store, TwofoldVectorStore):
+            message = "store is a twofold store; over a vector store: TwofoldRetriever.over(vector_store)"
+            raise ValueError(message)  # noqa: TRY004
         return store
+
+    @classmethod
+    def over(
+        cls,
+        source: TwofoldVectorStore | str | PathLike[str],
+        *,
+        embedding: Embeddings | Embedder | str | None = None,
+        embedding_name: str | None = None,
+        **fields: Any,
+    ) -> Self:
+        """A retriever over a vector store or a path.
+
+        Args:
+            source: a vector store, whose namespace is searched, and whose access, mode and params hold unless
+                ``fields`` say something else; or the path of a file, which :meth:`close` closes.
+            embedding: for a path: as :class:`TwofoldVectorStore` takes it. Default: keywords answer alone.
+            embedding_name: for a path: names the model.
+            fields: those of the class, ``k=2`` say.
+
+        Raises:
+            ConfigurationError: an embedding model is given for a vector store, which has its own.
+        """
+        if not isinstance(source, TwofoldVectorStore):
+            opened = TwofoldVectorStore(source, embedding=embedding, embedding_name=embedding_name)
+            try:
+                made = cls(store=opened.store, **fields)
+            except BaseException:
+                opened.close()
+                raise
+            made._opened = opened
+            return made
+        if embedding is not None or embedding_name is not None:
+            raise ConfigurationError("the vector store has an embedding model of its own: leave embedding out")
+        own = {"access": source.access, "mode": source.mode, "params": source.params, "namespace": source.namespace}
+        return cls(store=source.store, **{**own, **fields})
+
+    def close(self) -> None:
+        """Close the file if :meth:`over` opened it; a store that was given is closed by who opened it."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
 
     def _get_relevant_documents(
         self,
@@ -145,11 +208,14 @@ class TwofoldRetriever(BaseRetriever):
             k=self.k if k is None else k,
             offset=offset,
             access=self.access if access is None else access,
-            where=self.where if where is None else where,
+            where=self._where(self.where if where is None else where),
             mode=self.mode if mode is None else mode,
             params=self.params if params is None and preset is None else params,
             preset=self.preset if params is None and preset is None else preset,
         )
+
+    def _where(self, where: Filter | dict[str, Any] | None) -> Filter | dict[str, Any] | None:
+        return where if self.namespace is None else as_where(where, self.namespace)
 
     def _documents(self, result: SearchResult) -> list[Document]:
         self._last_result = result
@@ -164,7 +230,7 @@ class TwofoldRetriever(BaseRetriever):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> TwofoldRetriever:
         """A copy over the same store."""
-        shared = (self.store, self.access, self.where, self.params, self._last_result)
+        shared = (self.store, self.access, self.where, self.params, self._last_result, self._opened)
         known = {} if memo is None else memo
         known.update({id(part): part for part in shared if not isinstance(part, dict)})
         return super().__deepcopy__(known)

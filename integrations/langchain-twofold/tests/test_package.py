@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import langchain_twofold
 import twofold
 from langchain_twofold.demo import run
 
@@ -50,8 +51,28 @@ def test_the_demo_is_found_by_its_entry_point() -> None:
 def test_nothing_but_langchain_core_is_imported() -> None:
     code = (
         "import sys, langchain_twofold, langchain_twofold.demo\n"
-        "unwanted = {'langchain', 'langchain_community', 'langchain_classic', 'llama_index', 'openai', 'pickle5'}\n"
+        "unwanted = {'langchain', 'langchain_community', 'langchain_classic', 'langgraph', 'llama_index', 'openai'}\n"
         "print(sorted(unwanted & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "extra"),
+    [("TwofoldStore", "langgraph", "langgraph"), ("TwofoldMemoryMiddleware", "langchain", "agents")],
+)
+def test_without_its_extra_a_name_says_what_to_install(name: str, missing: str, extra: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import langchain_twofold\n"
+        f"try: langchain_twofold.{name}\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f"pip install 'langchain-twofold[{extra}]'" in done.stdout
+
+
+def test_there_is_no_other_name() -> None:
+    with pytest.raises(AttributeError, match="TwofoldStores"):
+        langchain_twofold.TwofoldStores  # noqa: B018

@@ -21,7 +21,7 @@ from langchain_core.runnables import ConfigurableField, RunnableParallel
 from pydantic import ValidationError
 
 import twofold
-from langchain_twofold import DEGRADED_EVENT, SCORES_KEY, TwofoldRetriever
+from langchain_twofold import DEGRADED_EVENT, SCORES_KEY, TwofoldRetriever, TwofoldVectorStore
 from twofold import A, Access, F, HybridStore, SearchParams
 from twofold.testing import FakeEmbedder, FlakyEmbedder
 
@@ -569,3 +569,43 @@ async def test_linked_records_follow_the_hits_if_asked_for(open_store: OpenStore
 def test_a_path_in_the_place_of_a_store_says_what_to_write() -> None:
     with pytest.raises(ValidationError, match=r"twofold\.open\('memory\.db'\)"):
         TwofoldRetriever(store="memory.db")
+
+
+# Over a vector store, over a path
+
+
+async def test_over_a_vector_store(open_store: OpenStore) -> None:
+    store = open_store()
+    ann = Access(user="ann")
+    vectors = TwofoldVectorStore(store, namespace=("a",), access=ann, mode="keyword")
+    vectors.add_texts(["ann's red kettle", "ann's pot"], [{"n": 1}, {"n": 2}], ids=["mine", "pot"])
+    store.add("a kettle elsewhere", id="elsewhere", access=ann)
+    store.add("a kettle below", id="below", namespace=("a", "b"), access=ann)
+    TwofoldVectorStore(store, namespace=("a",)).add_texts(["everybody's kettle"], ids=["all"])
+    retriever = TwofoldRetriever.over(vectors)
+    assert {each.id for each in retriever.invoke("kettle")} == {"mine", "all"}
+    assert {each.id for each in await retriever.ainvoke("kettle", access=Access(user="ben"))} == {"all"}
+    assert [each.id for each in retriever.invoke("kettle pot", where={"n": 2})] == ["pot"]
+    assert [each.id for each in TwofoldRetriever.over(vectors, where=F("n") == 1, k=9).invoke("kettle pot")] == ["mine"]
+    assert retriever.last_result is not None
+    assert all(set(hit.explanation.legs) == {"keyword"} for hit in retriever.last_result)
+    assert copy.deepcopy(retriever).invoke("kettle") == retriever.invoke("kettle")
+    with pytest.raises(ValueError, match="embedding"):
+        TwofoldRetriever.over(vectors, embedding="local")
+    with pytest.raises(ValidationError, match=r"over\(vector_store\)"):
+        TwofoldRetriever(store=vectors)  # type: ignore[arg-type]
+    retriever.close()
+    assert store.count(access=ann) == 5
+
+
+def test_over_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with twofold.open(path) as store:
+        store.add("a kettle")
+    with TwofoldRetriever.over(path, k=1, embedding=FakeEmbedder()) as retriever:
+        assert texts(retriever.invoke("kettle")) == ["a kettle"]
+    with pytest.raises(twofold.StoreClosedError):
+        retriever.invoke("kettle")
+    with pytest.raises(ValidationError, match="colour"):
+        TwofoldRetriever.over(path, colour="red")
+    path.unlink()  # nobody holds it

@@ -417,8 +417,16 @@ class Reader(Protocol):
         """What ties are broken by."""
         ...
 
-    def standings(self, keys: Sequence[int], *, confidence: bool = False) -> dict[int, Standing]:
-        """What priors look at; ``confidence`` is None unless it is asked for."""
+    def standings(
+        self, keys: Sequence[int], *, confidence: bool = False, uncommon: bool = False
+    ) -> dict[int, Standing]:
+        """What priors look at; ``confidence`` is None unless it is asked for.
+
+        Args:
+            keys: of the records.
+            confidence: whether metadata is read for it.
+            uncommon: only of those whose importance is not 0.5 or whose strength is not 1, mostly a few.
+        """
         ...
 
     def records(self, keys: Sequence[int]) -> dict[int, Record]:

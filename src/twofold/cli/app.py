@@ -235,9 +235,7 @@ def search(
         raise typer.Exit(_NOTHING)
 
 
-def _params(
-    preset: str | None, *, expand: int, hops: int | None, touch: bool, project: str | None
-) -> SearchParams:
+def _params(preset: str | None, *, expand: int, hops: int | None, touch: bool, project: str | None) -> SearchParams:
     """How to rank: the preset, with what was asked for besides."""
     base = SearchParams() if preset is None else SearchParams.preset(preset)
     params = replace(

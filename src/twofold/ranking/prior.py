@@ -164,6 +164,11 @@ class Prior:
         return self.span > 0 and self.importance + self.strength + self.recency + self.retention > 0
 
     @property
+    def looks_at_standing_alone(self) -> bool:
+        """Whether importance and strength are all that counts: every factor is 1 where both have their defaults."""
+        return not (self.confidence or self.project is not None or self.recency or self.retention)
+
+    @property
     def bounds(self) -> Bounds:
         """Between what every factor lies."""
         span = self.span if self._is_bounded else 0.0

@@ -134,7 +134,9 @@ def _factors(
     if prior.is_off or not ordered or not request.k:
         return {}
     contenders = _contenders(fused, ordered, request.wanted, prior)
-    standings = reader.standings(contenders, confidence=request.params.confidence)
+    standings = reader.standings(
+        contenders, confidence=request.params.confidence, uncommon=prior.looks_at_standing_alone
+    )
     now = (request.at - _EPOCH).total_seconds()
     return {key: found for key, each in standings.items() if (found := prior.factors(each, now))}
 

@@ -140,9 +140,7 @@ def _has_words(text: str, query: KeywordQuery) -> bool:
     return bool(query) or any(char.isalnum() for char in text)
 
 
-def _given_vectors(
-    vector: Vectors, guard: Guard | None, fields: tuple[str, ...]
-) -> dict[str, npt.NDArray[np.float32]]:
+def _given_vectors(vector: Vectors, guard: Guard | None, fields: tuple[str, ...]) -> dict[str, npt.NDArray[np.float32]]:
     """By field; one vector is for all of them."""
     if guard is None:
         raise ConfigurationError(

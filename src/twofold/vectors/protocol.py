@@ -84,7 +84,9 @@ class VectorIndex(Protocol):
         ...
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
-        """Those of ``keys`` (sorted, none twice) that have a vector, and each one's cosine as :meth:`search` gives it."""
+        """Those of ``keys`` (sorted, none twice) that have a vector, and the cosine of each as :meth:`search` gives
+        it.
+        """
         ...
 
     def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:

@@ -136,3 +136,9 @@ def test_whatever_a_record_carries_the_factor_keeps_its_bounds(
     factor = with_factors(1.0, asked.factors(carried, now))
     least, most = asked.bounds
     assert 0.125 * (1 - 1e-12) <= least * (1 - 1e-12) <= factor <= most * (1 + 1e-12) <= 1.5 * (1 + 1e-12)
+
+
+def test_importance_and_strength_alone_count_unless_something_else_is_asked_for() -> None:
+    assert prior().looks_at_standing_alone
+    for more in ({"recency": 1.0}, {"retention": 1.0}, {"confidence": True}, {"project": "a"}):
+        assert not prior(**more).looks_at_standing_alone

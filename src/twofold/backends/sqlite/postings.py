@@ -218,6 +218,11 @@ class PostingsCache:
         slots, scores = best_of_terms(holders.terms, len(lengths.keys), self._mask(lengths, seen), limit)
         return lengths.keys[slots], scores
 
+    def occurring(self, holders: Holders, seen: Seen) -> list[bool]:
+        """Which terms any visible record holds, in the order of ``holders``."""
+        mask = self._mask(holders.lengths, seen)
+        return [bool(len(term.slots) if mask is None else mask[term.slots].any()) for term in holders.terms]
+
     # -- who is how long ------------------------------------------------------------------------------------------
 
     def _at(self, connection: Connection, head: Head) -> _Lengths | None:

@@ -255,6 +255,13 @@ class SqliteReader:
             return 1.0
         with self._keyword_leg() as index:
             seen = self._parts.visible_keys.of(self._connection, self._head, visible)
+            if self._held is not None and self._held[0] == query and self._held[1] is not None:
+                there = index.postings.occurring(self._held[1], seen)
+                terms = (term for term in query.terms for _ in range(term.weight))
+                held = {
+                    term.tokens for term, is_there in zip(terms, there, strict=True) if is_there and not term.prefix
+                }
+                return sum((word,) in held for word in words) / len(words)
             occurring = index.document_frequencies(self._connection, words)
             known = sum(index.occurs(self._connection, word, seen) for word in occurring)
             return known / len(words)
@@ -308,9 +315,11 @@ class SqliteReader:
             )
         }
 
-    def standings(self, keys: Sequence[int], *, confidence: bool = False) -> dict[int, Standing]:
-        """What priors look at."""
-        return standings(self._connection, _json_keys(keys), confidence=confidence)
+    def standings(
+        self, keys: Sequence[int], *, confidence: bool = False, uncommon: bool = False
+    ) -> dict[int, Standing]:
+        """What priors look at; see :meth:`Reader.standings`."""
+        return standings(self._connection, _json_keys(keys), confidence=confidence, uncommon=uncommon)
 
     def _in_order(self, keys: Sequence[int]) -> list[int]:
         """These keys in the order that ties have."""

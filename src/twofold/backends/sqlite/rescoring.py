@@ -23,6 +23,7 @@ _CONFIDENCE: Final = (
 )
 _WITHOUT: Final = _STANDINGS.replace("{confidence}", "NULL")
 _WITH: Final = _STANDINGS.replace("{confidence}", _CONFIDENCE)
+_UNCOMMON: Final = " WHERE r.importance <> 0.5 OR r.strength <> 1.0"
 _VECTORS: Final = (
     "SELECT v.key, v.vector FROM json_each(?) j CROSS JOIN vectors v ON v.key = j.value"
     " JOIN spaces s ON s.id = v.space WHERE s.fingerprint = ?"
@@ -32,14 +33,17 @@ _SECOND: Final = 1e6
 """In microseconds."""
 
 
-def standings(connection: Connection, keys_json: str, *, confidence: bool) -> dict[int, Standing]:
+def standings(
+    connection: Connection, keys_json: str, *, confidence: bool, uncommon: bool = False
+) -> dict[int, Standing]:
     """What priors look at, of the records of a JSON list of keys; metadata is read for ``confidence`` only."""
+    sql = (_WITH if confidence else _WITHOUT) + (_UNCOMMON if uncommon else "")
     return {
         key: Standing(
             importance, strength, created_at / _SECOND, last_accessed / _SECOND, kind, project, confidence
         )
         for key, importance, strength, created_at, last_accessed, kind, project, confidence in connection.execute(
-            _WITH if confidence else _WITHOUT, (keys_json,)
+            sql, (keys_json,)
         )
     }  # fmt: skip
 

@@ -30,7 +30,16 @@ from twofold.backends.sqlite.visible_keys import Keys, changed_since
 from twofold.errors import MissingExtraError, SearchUnavailableError
 from twofold.vectors import best_of_each, exact_cosines, membership
 
-__all__ = ["Members", "Vec0", "Vec0State", "extension_path", "extension_problem", "forget_vec0", "read_state", "unit_blobs"]
+__all__ = [
+    "Members",
+    "Vec0",
+    "Vec0State",
+    "extension_path",
+    "extension_problem",
+    "forget_vec0",
+    "read_state",
+    "unit_blobs",
+]
 
 MOST_FETCHED: Final = 4096
 """vec0's largest k."""

@@ -139,9 +139,7 @@ class VectorLeg:
         found = tuple(best_candidates(keys, scores, limit, in_order))
         return Nearest(found, reach.unembedded, fell_back or index.problem)
 
-    def cosines(
-        self, connection: Connection, head: Head, vector: Matrix, keys: Sequence[int]
-    ) -> dict[int, float]:
+    def cosines(self, connection: Connection, head: Head, vector: Matrix, keys: Sequence[int]) -> dict[int, float]:
         """See :meth:`Reader.cosines`."""
         if head.fingerprint is None or head.dimension is None or not keys:
             return {}
