@@ -8,11 +8,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 pytest.register_assert_rewrite("twofold.testing")  # what ships for others' tests asserts too
 
 from twofold.backends.sqlite import driver, opening, registry  # noqa: E402
+from twofold.testing.patience import patient_embedders  # noqa: E402
+
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_embedders() -> Iterator[None]:
+    with patient_embedders():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,13 @@ import pytest
 
 import twofold
 from twofold.testing import FakeEmbedder
+from twofold.testing.patience import patient_embedders
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_embedders() -> Iterator[None]:
+    with patient_embedders():
+        yield
 
 
 class GatedEmbedder(FakeEmbedder):
