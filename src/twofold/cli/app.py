@@ -185,8 +185,12 @@ def search(
     mode: Annotated[Mode, typer.Option(help="Which legs search.")] = Mode.HYBRID,
     where: Where = None,
     expand: Annotated[
-        int, typer.Option(metavar="N", help="How many records that links lead to from the hits are shown too.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many records that links lead to from the hits are shown too. Default: the preset's, else 0.",
+        ),
+    ] = None,
     hops: Annotated[
         int | None, typer.Option(metavar="N", help="How many links away they may be, 1 to 5. Default: 1.")
     ] = None,
@@ -235,12 +239,14 @@ def search(
         raise typer.Exit(_NOTHING)
 
 
-def _params(preset: str | None, *, expand: int, hops: int | None, touch: bool, project: str | None) -> SearchParams:
+def _params(
+    preset: str | None, *, expand: int | None, hops: int | None, touch: bool, project: str | None
+) -> SearchParams:
     """How to rank: the preset, with what was asked for besides."""
     base = SearchParams() if preset is None else SearchParams.preset(preset)
     params = replace(
         base,
-        expand=expand or base.expand,
+        expand=base.expand if expand is None else expand,
         hops=base.hops if hops is None else hops,
         touch=touch or base.touch,
         project=project,

@@ -64,8 +64,12 @@ def context(
     mode: Annotated[Mode, typer.Option(help="Which legs search.")] = Mode.HYBRID,
     where: Where = None,
     expand: Annotated[
-        int, typer.Option(metavar="N", help="How many records that links lead to from the memories are told too.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="How many records that links lead to from the memories are told too. Default: the preset's, else 0.",
+        ),
+    ] = None,
     touch: Annotated[bool, typer.Option("--touch", help="Count the memories that are told as used.")] = False,
     preset: Preset = None,
     form: Annotated[_Form, typer.Option("--as", help="One text, or the messages as JSON.")] = _Form.TEXT,
@@ -94,7 +98,7 @@ def context(
     said = [] if messages is None else list(_messages(messages))
     words = None if template is None else text_of(template, sys.stdin.buffer).rstrip("\n")
     base = SearchParams() if preset is None else SearchParams.preset(preset)
-    params = replace(base, expand=expand or base.expand, touch=touch or base.touch)
+    params = replace(base, expand=base.expand if expand is None else expand, touch=touch or base.touch)
     asker, only = access_of(user, room), filter_of(where)
     with opened(store, tenant, embedder, index=index) as it:
         bundle = it.store.context(

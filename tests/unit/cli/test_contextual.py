@@ -79,6 +79,7 @@ def test_options_reach_the_search(notes):
     assert "a pear" in notes("context", "kettle", "--expand", "1").out
     assert "a pear" not in notes("context", "kettle").out
     assert "a pear" in notes("context", "kettle", "--preset", "muninn").out
+    assert "a pear" not in notes("context", "kettle", "--preset", "muninn", "--expand", "0").out
     assert notes("context", "kettle", "--preset", "mine").code == 2
     assert "<memories>" not in notes("context", "kettle", "--where", '{"@id": "pear"}').out
     notes("context", "kettle", "--touch", "--user", "ann")
