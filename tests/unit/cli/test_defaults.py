@@ -15,7 +15,6 @@ OF_THE_STORE = [
     ("search", "k", HybridStore.search, "k"),
     ("search", "offset", HybridStore.search, "offset"),
     ("search", "mode", HybridStore.search, "mode"),
-    ("search", "expand", SearchParams, "expand"),
     ("search", "index", StoreSettings, "index"),
     ("add", "index", StoreSettings, "index"),
     ("info", "index", StoreSettings, "index"),
@@ -36,10 +35,14 @@ def test_an_option_has_the_default_of_the_store(command, option, function, param
     assert found.default == inspect.signature(function).parameters[parameter].default
 
 
-def test_the_hops_of_a_search_are_those_of_its_settings():
-    (hops,) = (each for each in COMMANDS["search"].params if each.name == "hops")
-    assert hops.default is None  # left to SearchParams
-    assert hops.help.endswith(f"Default: {SearchParams().hops}.")
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [("expand", f"Default: the preset's, else {SearchParams().expand}."), ("hops", f"Default: {SearchParams().hops}.")],
+)
+def test_what_a_preset_may_set_is_left_to_the_settings_of_a_search(option, said):
+    (found,) = (each for each in COMMANDS["search"].params if each.name == option)
+    assert found.default is None
+    assert found.help.endswith(said)
 
 
 def test_help_tells_every_way_to_exit_with_1(run):
