@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twofold.backends.protocol import Candidate, Visibility
-from twofold.backends.sqlite import SqliteBackend, postings, reader
+from twofold.backends.sqlite import SqliteBackend, keyword, keyword_leg, postings
 from twofold.config import StoreSettings
 from twofold.filters import F
 from twofold.testing.records import NEW_YEAR, make_record
@@ -50,7 +50,7 @@ def by_postings(backend: SqliteBackend, query: str, visible: Visibility, limit: 
     index = backend._parts.keyword
     with backend.read() as session:
         if session.count(Visibility(Access.everything(), visible.at, include_archived=True)) and asked:
-            holders = index.postings.holders(session._connection, session._head, asked.terms, reader.match_expression)
+            holders = index.postings.holders(session._connection, session._head, asked.terms, keyword.match_expression)
             assert (
                 holders is not None or not session._connection.execute("SELECT sum(parts) FROM records").fetchone()[0]
             )
@@ -88,12 +88,12 @@ def test_all_ways_agree(
                 joined = backend._parts.keyword.search(session._connection, asked, visible, limit)
                 backend._parts.visible_keys.of(session._connection, session._head, visible)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(reader, "POSTINGS_FROM", 10**9)
+                patch.setattr(keyword_leg, "POSTINGS_FROM", 10**9)
                 with backend.read() as session:
                     looked_up = session.keyword(asked, visible, limit)
                     scores = session.keyword_scores(asked, [key for key, _ in joined])
                     covered = session.coverage(asked, everything)
-                patch.setattr(reader, "POSTINGS_FROM", 0)
+                patch.setattr(keyword_leg, "POSTINGS_FROM", 0)
                 from_memory = by_postings(backend, text, visible, limit)
                 with backend.read() as session:
                     session.keyword(asked, visible, limit)
@@ -134,7 +134,7 @@ def test_all_ways_agree(
 
 def test_more_changes_than_are_noted_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "MAX_CHANGES", 3)
-    monkeypatch.setattr(reader, "POSTINGS_FROM", 0)
+    monkeypatch.setattr(keyword_leg, "POSTINGS_FROM", 0)
     backend = SqliteBackend.open(":memory:", settings=StoreSettings())
     visible = Visibility(Access(), NEW_YEAR + timedelta(days=1))
     try:
@@ -154,7 +154,7 @@ def test_more_changes_than_are_noted_are_read_anew(monkeypatch: pytest.MonkeyPat
 
 def test_postings_that_take_too_much_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "MAX_CACHED_BYTES", 24 * 3)
-    monkeypatch.setattr(reader, "POSTINGS_FROM", 0)
+    monkeypatch.setattr(keyword_leg, "POSTINGS_FROM", 0)
     backend = SqliteBackend.open(":memory:", settings=StoreSettings())
     visible = Visibility(Access(), NEW_YEAR + timedelta(days=1))
     try:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twofold.vectors import APPROXIMATE, ExactIndex, VectorIndex, approximate, empty_index, faiss_problem
+from twofold.vectors import APPROXIMATE, ExactIndex, VectorIndex, approximate, empty_index, faiss_problem, flat
 
 pytestmark = pytest.mark.skipif(faiss_problem() is not None, reason="the extra faiss is not installed")
 
@@ -33,6 +33,10 @@ def _small_structures() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(approximate, "LEAST_ROWS", 150)
         patch.setattr(approximate, "_TAIL", 16)
+        patch.setattr(flat, "LEAST_ROWS", 100)
+        patch.setattr(flat, "_LEAST_VISIBLE", 40)
+        patch.setattr(flat, "_LEAST_FETCHED", 4)
+        patch.setattr(flat, "_TAIL", 16)
         yield
 
 

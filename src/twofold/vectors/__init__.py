@@ -5,6 +5,7 @@ from twofold.vectors.checks import as_matrix, as_vector, is_sound
 from twofold.vectors.choice import APPROXIMATE, FAISS, empty_index, index_in_use
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
+from twofold.vectors.flat import FlatIndex
 from twofold.vectors.protocol import VectorIndex
 from twofold.vectors.scoring import best_of_each, exact_cosines, membership
 
@@ -13,6 +14,7 @@ __all__ = [
     "FAISS",
     "ApproximateIndex",
     "ExactIndex",
+    "FlatIndex",
     "VectorIndex",
     "as_matrix",
     "as_vector",

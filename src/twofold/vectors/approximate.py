@@ -138,6 +138,11 @@ class ApproximateIndex:
         """What proposes neighbours; None while the exact index does it all."""
         return self._structure
 
+    @property
+    def takes_long_to_build(self) -> bool:
+        """Seconds, or minutes, once there is a structure."""
+        return self._structure is not None
+
     # -- updating -------------------------------------------------------------------------------------------------
 
     def updated(self, removed_keys: Keys, added_keys: Keys, added_vectors: Floats) -> ApproximateIndex:

@@ -6,9 +6,9 @@ from typing import Final
 
 from twofold.vectors.approximate import ApproximateIndex
 from twofold.vectors.exact import ExactIndex
-from twofold.vectors.faiss_library import AUTO_ROWS, AutoKernel, FaissKernel, faiss_problem
+from twofold.vectors.faiss_library import faiss_problem, load_faiss
+from twofold.vectors.flat import LEAST_ROWS, FlatIndex
 from twofold.vectors.protocol import VectorIndex
-from twofold.vectors.scoring import NUMPY
 
 __all__ = ["APPROXIMATE", "FAISS", "empty_index", "index_in_use"]
 
@@ -29,9 +29,10 @@ def empty_index(choice: str, dimension: int) -> VectorIndex:
         MissingExtraError: it needs FAISS, and there is none.
     """
     if choice == "auto":
-        return ExactIndex.empty(dimension, AutoKernel(NUMPY))
+        return FlatIndex.empty(dimension)
     if choice == "faiss-flat":
-        return ExactIndex.empty(dimension, FaissKernel())
+        load_faiss()
+        return FlatIndex.empty(dimension)
     if choice == "faiss-hnsw":
         return ApproximateIndex.empty(dimension, "faiss-hnsw")
     if choice == "faiss-ivf":
@@ -43,4 +44,4 @@ def index_in_use(choice: str, vectors: int) -> str:
     """What a choice amounts to for so many vectors, if nothing is missing."""
     if choice != "auto":
         return choice
-    return "faiss-flat" if vectors >= AUTO_ROWS and faiss_problem() is None else "exact"
+    return "faiss-flat" if vectors >= LEAST_ROWS and faiss_problem() is None else "exact"

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from twofold.errors import InvalidVectorError
 from twofold.vectors.checks import as_vector
 from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
-from twofold.vectors.scoring import NUMPY, best_of_each, exact_cosines, membership
+from twofold.vectors.scoring import NUMPY, best_of_each, exact_cosines, lengths_of, membership, scan_error
 
 __all__ = ["Change", "ExactIndex"]
 
@@ -24,6 +24,8 @@ _BLOCK = 1024
 """How many rows are widened at a time: a few MB, so that they stay in the processor's cache."""
 _DEAD_SHARE = 0.25
 """Above this share of deleted rows the buffers are made anew without them."""
+_FEW = 3
+"""Up to so many times the rows that are asked for are scored exactly at once, without a scan before."""
 _LEAST_CAPACITY = 64
 """Rows that the first buffer has room for."""
 
@@ -44,12 +46,13 @@ class _Buffers:
     of them cannot overflow.
     """
 
-    __slots__ = ("capacity", "inverse_lengths", "kernel", "keys", "lock", "used", "vectors")
+    __slots__ = ("capacity", "inverse_lengths", "kernel", "keys", "lengths", "lock", "used", "vectors")
 
     def __init__(self, dimension: int, capacity: int, kernel: Kernel) -> None:
         self.capacity = capacity
         self.kernel = kernel
         self.vectors = np.empty((capacity, dimension), dtype=np.float32)
+        self.lengths = np.empty(capacity, dtype=np.float64)
         self.inverse_lengths = np.empty(capacity, dtype=np.float32)
         self.keys = np.empty(capacity, dtype=np.int64)
         self.used = 0
@@ -57,9 +60,9 @@ class _Buffers:
 
     @property
     def nbytes(self) -> int:
-        return self.vectors.nbytes + self.inverse_lengths.nbytes + self.keys.nbytes
+        return self.vectors.nbytes + self.lengths.nbytes + self.inverse_lengths.nbytes + self.keys.nbytes
 
-    def append(self, after: int, keys: Keys, vectors: Floats, inverse_lengths: Floats) -> bool:
+    def append(self, after: int, keys: Keys, vectors: Floats, lengths: Scores) -> bool:
         """Add rows behind the first ``after``; False if another snapshot has taken that place, or there is no room."""
         with self.lock:
             stop = after + len(keys)
@@ -67,7 +70,8 @@ class _Buffers:
                 return False
             self.keys[after:stop] = keys
             self.vectors[after:stop] = vectors
-            self.inverse_lengths[after:stop] = inverse_lengths
+            self.lengths[after:stop] = lengths
+            self.inverse_lengths[after:stop] = 1.0 / lengths
             self.used = stop
             return True
 
@@ -143,17 +147,17 @@ class ExactIndex:
 
     def changed(self, removed_keys: Keys, added_keys: Keys, added_vectors: Floats) -> Change:
         """The same as :meth:`updated`, and what became of the rows."""
-        added, inverse_lengths = self._scaled(added_keys, added_vectors)
+        added, lengths = self._scaled(added_keys, added_vectors)
         alive, dead = self._without(removed_keys)
         if dead == self._dead and not len(added_keys):
             return Change(self, None)
         size = self._size + len(added_keys)
         crowded = dead > _DEAD_SHARE * size
-        if crowded or not self._buffers.append(self._size, added_keys, added, inverse_lengths):
+        if crowded or not self._buffers.append(self._size, added_keys, added, lengths):
             moved = None
             if alive is not None:
                 moved = np.where(alive, np.cumsum(alive) - 1, -1)
-            return Change(self._copied(alive, dead, added_keys, added, inverse_lengths), moved)
+            return Change(self._copied(alive, dead, added_keys, added, lengths), moved)
         if alive is not None:
             alive = np.concatenate((alive, np.ones(len(added_keys), dtype=np.bool_)))
         return Change(ExactIndex(self._buffers, size, alive, dead), None)
@@ -161,6 +165,11 @@ class ExactIndex:
     def prepared(self) -> ExactIndex:
         """Itself: there is nothing to be built."""
         return self
+
+    @property
+    def takes_long_to_build(self) -> bool:
+        """There is nothing to be built."""
+        return False
 
     def parts(self) -> dict[str, npt.NDArray[np.generic]]:
         """All that :meth:`restored` needs: the living vectors and their keys."""
@@ -201,7 +210,7 @@ class ExactIndex:
         query = as_vector(query, self.dimension, "the query vector")
         rows = self.rows_of(keys)
         at = np.arange(self._size) if rows is None else rows
-        scores = exact_cosines(self._buffers.vectors, query, at)
+        scores = exact_cosines(self._buffers.vectors, query, at, self._buffers.lengths)
         return best_of_each(self._buffers.keys[at], scores, max(1, len(at)))
 
     # -- searching ----------------------------------------------------------------------------------------------
@@ -216,8 +225,10 @@ class ExactIndex:
         """
         if limit < 1 or (self._size if rows is None else len(rows)) == 0:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-        candidates = self._candidates(self._scan(query, rows), rows, limit)
-        scores = exact_cosines(self._buffers.vectors, query, candidates)
+        candidates = rows
+        if rows is None or len(rows) > _FEW * limit:
+            candidates = self._candidates(self._scan(query, rows), rows, limit)
+        scores = exact_cosines(self._buffers.vectors, query, candidates, self._buffers.lengths)
         return best_of_each(self._buffers.keys[candidates], scores, limit)
 
     def rows_of(self, visible_keys: Keys | None) -> Rows | None:
@@ -249,7 +260,7 @@ class ExactIndex:
         return len(self.keys) < len(self)
 
     def _scan(self, query: Floats, rows: Rows | None) -> Floats:
-        """Cosines in float32, one a row of ``rows``; off by at most half of :func:`_margin`."""
+        """Cosines in float32, one a row of ``rows``; off by at most :func:`scan_error`."""
         wide = query.astype(np.float64)
         unit = (wide / np.sqrt(np.add.reduce(wide * wide))).astype(np.float32)
         vectors, inverse_lengths = self._buffers.vectors, self._buffers.inverse_lengths
@@ -277,7 +288,7 @@ class ExactIndex:
         while wanted < len(approximate):
             least = np.partition(approximate, len(approximate) - wanted)[len(approximate) - wanted]
             if not self._repeats or self._records(np.flatnonzero(approximate >= least), rows) >= limit:
-                return _taken(rows, np.flatnonzero(approximate >= least - _margin(self.dimension)))
+                return _taken(rows, np.flatnonzero(approximate >= least - np.float32(2 * scan_error(self.dimension))))
             wanted *= 4
         return np.arange(len(approximate)) if rows is None else rows
 
@@ -287,8 +298,8 @@ class ExactIndex:
 
     # -- updating -----------------------------------------------------------------------------------------------
 
-    def _scaled(self, keys: Keys, vectors: Floats) -> tuple[Floats, Floats]:
-        """The vectors scaled to a length of 0.5 to 1 by a power of two, and one over those lengths."""
+    def _scaled(self, keys: Keys, vectors: Floats) -> tuple[Floats, Scores]:
+        """The vectors scaled to a length of 0.5 to 1 by a power of two, and those lengths."""
         if vectors.shape != (len(keys), self.dimension):
             raise InvalidVectorError(
                 f"the added vectors have the shape {vectors.shape}; {(len(keys), self.dimension)} is expected: "
@@ -296,8 +307,7 @@ class ExactIndex:
             )
         lengths = np.empty(len(keys), dtype=np.float64)
         for start in range(0, len(keys), _BLOCK):
-            block = vectors[start : start + _BLOCK].astype(np.float64)
-            lengths[start : start + _BLOCK] = np.sqrt(np.add.reduce(block * block, axis=1))
+            lengths[start : start + _BLOCK] = lengths_of(vectors[start : start + _BLOCK].astype(np.float64))
         unusable = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
         if unusable.size:
             raise InvalidVectorError(
@@ -307,7 +317,7 @@ class ExactIndex:
         fractions, exponents = np.frexp(lengths)
         with np.errstate(under="ignore"):  # a number 2¹⁴⁹ times smaller than its vector's length counts for nothing
             scaled = np.ldexp(vectors, -exponents[:, np.newaxis])
-        return scaled, (1.0 / fractions).astype(np.float32)
+        return scaled, fractions
 
     def _without(self, removed_keys: Keys) -> tuple[npt.NDArray[np.bool_] | None, int]:
         """Which rows live on, and how many do not."""
@@ -325,7 +335,7 @@ class ExactIndex:
         dead: int,
         added_keys: Keys,
         added: Floats,
-        inverse_lengths: Floats,
+        lengths: Scores,
     ) -> ExactIndex:
         """The living rows and the added ones in buffers of their own, with room for half as many again."""
         kept = self._size - dead
@@ -333,20 +343,12 @@ class ExactIndex:
         buffers = _Buffers(self.dimension, max(_LEAST_CAPACITY, size + size // 2), self._buffers.kernel)
         rows = slice(0, self._size) if alive is None else np.flatnonzero(alive)
         old = self._buffers
-        buffers.append(0, old.keys[rows], old.vectors[rows], old.inverse_lengths[rows])
-        buffers.append(kept, added_keys, added, inverse_lengths)
+        buffers.append(0, old.keys[rows], old.vectors[rows], old.lengths[rows])
+        buffers.append(kept, added_keys, added, lengths)
         return ExactIndex(buffers, size, None, 0)
 
     def _living(self, keys: Keys) -> Keys:
         return keys if self._alive is None else keys[self._alive]
-
-
-def _margin(dimension: int) -> np.float32:
-    """Twice the largest error of the float32 scan: (d + 8) · 2⁻²⁴ bounds a sum of d products in any order of two
-    vectors of length at most 1, with the rounding of the query, of the length and of the last product
-    (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, §3.1).
-    """
-    return np.float32(2 * 1.01 * (dimension + 8) * 2.0**-24)
 
 
 def _taken(rows: Rows | None, places: Rows) -> Rows:

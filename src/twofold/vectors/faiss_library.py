@@ -16,14 +16,13 @@ from types import ModuleType
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from twofold.errors import MissingExtraError
-from twofold.vectors.protocol import Floats, Kernel, Rows
+from twofold.vectors.protocol import Floats, Rows
 
-__all__ = ["AUTO_ROWS", "BUILD_THREADS", "AutoKernel", "FaissKernel", "faiss_problem", "load_faiss", "threads"]
+__all__ = ["BUILD_THREADS", "FaissKernel", "bitmap_selector", "faiss_problem", "load_faiss", "threads"]
 
-AUTO_ROWS: Final = 20_000
-"""From how many rows on ``auto`` scans with FAISS; below, numpy is as fast (``python -m tests.benchmarks indexes``)."""
 BUILD_THREADS: Final = 2
 """How many threads build a structure; a search has one."""
 
@@ -69,6 +68,21 @@ def threads(count: int) -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
+def bitmap_selector(among: npt.NDArray[np.bool_], count: int) -> Any:
+    """FAISS's word for some of its vectors.
+
+    Args:
+        among: by number, whether a vector counts; those behind do not.
+        count: how many vectors there are.
+    """
+    # FAISS takes the length for bytes in some releases and for bits in others: room for all suits both.
+    bits = np.zeros(count + 8, dtype=np.uint8)
+    packed = np.packbits(among, bitorder="little")
+    bits[: len(packed)] = packed
+    faiss: Any = load_faiss()
+    return faiss.IDSelectorBitmap(bits)
+
+
 class FaissKernel:
     """The products of a float32 scan by FAISS's own loops: the same work as its flat index does, without a copy of
     the vectors, without threads, and for chosen rows alone as well.
@@ -101,31 +115,3 @@ class FaissKernel:
             with threads(1):  # it would share the work of a single query among threads
                 self._some(pointer(found), pointer(unit), pointer(rows), pointer(wanted), dimension, 1, len(wanted))
         return found
-
-
-class AutoKernel:
-    """Numpy for few rows, FAISS for many if it is installed: the same hits from both."""
-
-    gather_share: Final = 0.1
-
-    def __init__(self, small: Kernel) -> None:
-        self._small = small
-        self._large: Kernel | None = None
-        self._looked = False
-
-    def products(self, rows: Floats, unit: Floats) -> Floats:
-        """See :class:`twofold.vectors.protocol.Kernel`."""
-        return self._for(len(rows)).products(rows, unit)
-
-    def products_at(self, rows: Floats, at: Rows, unit: Floats) -> Floats:
-        """See :class:`twofold.vectors.protocol.Kernel`."""
-        return self._for(len(at)).products_at(rows, at, unit)
-
-    def _for(self, rows: int) -> Kernel:
-        if rows < AUTO_ROWS:
-            return self._small
-        if not self._looked:
-            if faiss_problem() is None:
-                self._large = FaissKernel()
-            self._looked = True
-        return self._large or self._small

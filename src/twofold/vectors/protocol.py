@@ -75,6 +75,11 @@ class VectorIndex(Protocol):
         """The same index with all built that makes it fast; may take long. To be used for one that is kept."""
         ...
 
+    @property
+    def takes_long_to_build(self) -> bool:
+        """Whether what :meth:`prepared` built took so long that it is worth being saved at once."""
+        ...
+
     def parts(self) -> Mapping[str, npt.NDArray[np.generic]]:
         """All that :meth:`restored` needs, to be saved."""
         ...

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
 
-__all__ = ["NUMPY", "best_of_each", "exact_cosines", "membership"]
+__all__ = ["NUMPY", "best_of_each", "exact_cosines", "lengths_of", "membership", "scan_error"]
 
 _SCORE_DECIMALS = 12
 """Cosines nearer to each other than this are one: float64 sums of some thousand products are uncertain below it."""
@@ -17,7 +17,9 @@ _BLOCK = 1024
 """How many rows are gathered or widened at a time: a few MB, so that they stay in the processor's cache."""
 
 
-def exact_cosines(rows: npt.NDArray[np.float32], query: npt.NDArray[np.float32], at: Rows | None = None) -> Scores:
+def exact_cosines(
+    rows: npt.NDArray[np.float32], query: npt.NDArray[np.float32], at: Rows | None = None, lengths: Scores | None = None
+) -> Scores:
     """The cosine of each row with ``query``: the score that every vector index of twofold gives.
 
     A row's score depends on its numbers alone, not on its place or on the rows beside it: equal rows get the same
@@ -27,6 +29,7 @@ def exact_cosines(rows: npt.NDArray[np.float32], query: npt.NDArray[np.float32],
         rows: shape (n, dimension), finite, none all zero; of any length.
         query: shape (dimension,), finite, not all zero; of any length.
         at: which rows; None: all.
+        lengths: of all rows, as :func:`lengths_of` gives them. Default: they are computed.
 
     Returns:
         One score a row, -1 to 1, in the order of ``at``.
@@ -37,11 +40,18 @@ def exact_cosines(rows: npt.NDArray[np.float32], query: npt.NDArray[np.float32],
     for start in range(0, len(scores), _BLOCK):
         stop = start + _BLOCK
         block = (rows[start:stop] if at is None else rows[at[start:stop]]).astype(np.float64)
+        own = lengths_of(block) if lengths is None else lengths[start:stop] if at is None else lengths[at[start:stop]]
         # No BLAS here: its sums run in an order that depends on where a row lies.
-        scores[start:stop] = np.add.reduce(block * wide, axis=1) / np.sqrt(np.add.reduce(block * block, axis=1))
+        scores[start:stop] = np.add.reduce(np.multiply(block, wide, out=block), axis=1) / own
     np.round(scores, _SCORE_DECIMALS, out=scores)
     np.clip(scores, -1.0, 1.0, out=scores)
     return scores + 0.0  # -0.0 becomes 0.0
+
+
+def lengths_of(rows: npt.NDArray[np.float64]) -> Scores:
+    """The length of each row, the same bits wherever it lies."""
+    lengths: Scores = np.sqrt(np.add.reduce(rows * rows, axis=1))
+    return lengths
 
 
 def best_of_each(keys: Keys, scores: Scores, limit: int) -> tuple[Keys, Scores]:
@@ -57,14 +67,22 @@ def best_of_each(keys: Keys, scores: Scores, limit: int) -> tuple[Keys, Scores]:
     """
     order = np.lexsort((keys, -scores))
     keys, scores = keys[order], scores[order]
-    first = np.unique(keys, return_index=True)[1]
-    if len(first) < len(keys):
-        first.sort()
+    sorted_keys = np.sort(keys)
+    if (sorted_keys[1:] == sorted_keys[:-1]).any():
+        first = np.sort(np.unique(keys, return_index=True)[1])
         keys, scores = keys[first], scores[first]
     if len(keys) > limit:
         tied = np.count_nonzero(scores >= scores[limit - 1])
         keys, scores = keys[:tied], scores[:tied]
     return keys, scores
+
+
+def scan_error(dimension: int) -> float:
+    """The largest error of a float32 scan: (d + 8) · 2⁻²⁴ bounds a sum of d products in any order of two vectors of
+    length at most 1, with the rounding of the query, of the length and of the last product (Higham, Accuracy and
+    Stability of Numerical Algorithms, 2nd edition, §3.1).
+    """
+    return 1.01 * (dimension + 8) * 2.0**-24
 
 
 class _Numpy:

@@ -7,15 +7,13 @@ it only proposes candidates, which are scored from the float32 vectors.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.vectors.faiss_library import BUILD_THREADS, load_faiss, threads
+from twofold.vectors.faiss_library import BUILD_THREADS, bitmap_selector, load_faiss, threads
+from twofold.vectors.gate import Gate
 from twofold.vectors.protocol import Floats
 
 __all__ = ["ApproximateKind", "Nodes", "Structure"]
@@ -47,7 +45,7 @@ class Structure:
         self.kind: Final = kind
         self.trained_on: Final = trained_on
         self._faiss = faiss_index
-        self._gate = _Gate()
+        self._gate = Gate()
 
     @classmethod
     def built(cls, kind: ApproximateKind, units: Floats) -> Structure:
@@ -124,7 +122,7 @@ class Structure:
         with self._gate.together(), threads(1):
             if among is None and self.count > known:
                 among = np.ones(known, dtype=np.bool_)
-            selector = None if among is None else self._selector(faiss, among)
+            selector = None if among is None else bitmap_selector(among, self.count)
             if self.kind == "faiss-hnsw":
                 how = faiss.SearchParametersHNSW(efSearch=max(breadth, limit), sel=selector)
             else:
@@ -142,48 +140,3 @@ class Structure:
     def restored(cls, kind: ApproximateKind, data: npt.NDArray[np.uint8], trained_on: int) -> Structure:
         """The structure that :meth:`serialized` gave. Only for bytes that are known to be so: FAISS trusts them."""
         return cls(kind, load_faiss().deserialize_index(data), trained_on)
-
-    def _selector(self, faiss: Any, among: npt.NDArray[np.bool_]) -> Any:
-        # FAISS takes the length for bytes in some releases and for bits in others: room for all nodes suits both.
-        bits = np.zeros(self.count + 8, dtype=np.uint8)
-        packed = np.packbits(among, bitorder="little")
-        bits[: len(packed)] = packed
-        return faiss.IDSelectorBitmap(bits)
-
-
-class _Gate:
-    """Many may pass together, or one alone; who waits to be alone is let in before those that come later."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._inside = 0
-        self._waiting = 0
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        with self._condition:
-            self._wait(lambda: not self._waiting and self._inside >= 0)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._inside -= 1
-                self._condition.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        with self._condition:
-            self._waiting += 1
-            self._wait(lambda: self._inside == 0)
-            self._waiting -= 1
-            self._inside = -1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._inside = 0
-                self._condition.notify_all()
-
-    def _wait(self, free: Callable[[], bool]) -> None:
-        self._condition.wait_for(free)

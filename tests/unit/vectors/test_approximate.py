@@ -12,7 +12,15 @@ import numpy.typing as npt
 import pytest
 
 from twofold.errors import InvalidVectorError, MissingExtraError
-from twofold.vectors import ApproximateIndex, ExactIndex, approximate, empty_index, faiss_library, index_in_use
+from twofold.vectors import (
+    ApproximateIndex,
+    ExactIndex,
+    FlatIndex,
+    approximate,
+    empty_index,
+    faiss_library,
+    index_in_use,
+)
 from twofold.vectors.structure import ApproximateKind, Structure
 
 needs_faiss = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
@@ -232,10 +240,12 @@ class TestWithoutFaiss:
             empty_index(choice, 2)
         assert "twofold[faiss]" in str(faiss_library.faiss_problem())
 
-    def test_auto_is_exact(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(faiss_library, "AUTO_ROWS", 10)
-        vectors = random(50, 4)
-        index = empty_index("auto", 4).updated(NONE, np.arange(50), vectors)
+    def test_auto_is_exact(self) -> None:
+        vectors = random(5000, 4)
+        index = empty_index("auto", 4).updated(NONE, np.arange(5000), vectors).prepared()
+        assert isinstance(index, FlatIndex)
+        assert index.codes is None
+        assert index.problem is None
         assert keys_of(index, vectors[3], 1) == [3]
         assert index_in_use("auto", 10**6) == "exact"
 
@@ -253,23 +263,3 @@ class TestWithoutFaiss:
             details = store.info().backend.details
             assert details["vector_index"] == "exact"
             assert "twofold[faiss]" in details["vector_index_problem"]
-
-
-@needs_faiss
-def test_auto_takes_faiss_for_many_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faiss_library, "AUTO_ROWS", 100)
-    used: list[int] = []
-    real = faiss_library.FaissKernel.products
-
-    def products(self: Any, rows: Matrix, unit: Matrix) -> Matrix:
-        used.append(len(rows))
-        return real(self, rows, unit)
-
-    monkeypatch.setattr(faiss_library.FaissKernel, "products", products)
-    vectors = random(200, 6)
-    index = empty_index("auto", 6).updated(NONE, np.arange(99), vectors[:99])
-    assert keys_of(index, vectors[3], 1) == [3]
-    assert used == []
-    index = index.updated(NONE, np.arange(99, 200), vectors[99:])
-    assert keys_of(index, vectors[150], 1) == [150]
-    assert used == [200]

@@ -48,13 +48,12 @@ class SqliteBackend:
     def __init__(self, opened: OpenedFile, settings: StoreSettings) -> None:
         self._file = opened
         analyzer = Analyzer(opened.language, opened.stop_words)
-        visible_keys = VisibleKeys()
         self._approximate = False
         self._parts = Parts(
             fields=opened.fields,
             keyword=KeywordIndex(opened.fields, analyzer, settings),
-            vectors=self._vector_leg(visible_keys, settings.index),
-            visible_keys=visible_keys,
+            vectors=self._vector_leg(settings.index),
+            visible_keys=VisibleKeys(),
             has_fts5=opened.driver.has_fts5,
         )
 
@@ -222,18 +221,18 @@ class SqliteBackend:
         self._save_index()
         self._file.close()
 
-    def _vector_leg(self, visible_keys: VisibleKeys, choice: str) -> VectorLeg:
+    def _vector_leg(self, choice: str) -> VectorLeg:
         if choice == "sqlite-vec":
             problem = extension_problem(self._file.driver)
-            return VectorLeg(visible_keys, vec0=None if problem else Vec0(), problem=problem)
+            return VectorLeg(vec0=None if problem else Vec0(), problem=problem)
         if choice not in FAISS:
-            return VectorLeg(visible_keys, choice)
+            return VectorLeg(choice)
         problem = faiss_problem()
         if problem is not None:
-            return VectorLeg(visible_keys, problem=problem)
+            return VectorLeg(problem=problem)
         self._approximate = choice in APPROXIMATE
         sidecar = None if self._file.path == MEMORY else Sidecar(self._file.path, choice)
-        return VectorLeg(visible_keys, choice, sidecar=sidecar)
+        return VectorLeg(choice, sidecar=sidecar)
 
     def _save_index(self) -> None:
         """Save a built index beside the file, if that can be done at once: it is a cache."""

@@ -1,50 +1,104 @@
 """The end of both legs: the best of what was found, in total order."""
 
+# ruff: noqa: S608 - what is put into the text of SQL is a constant of this module
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.backends.protocol import Candidate
+from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.visible_keys import Keys, Seen
 
-__all__ = ["best_candidates"]
+__all__ = ["TOTAL_ORDER", "Ties", "best_candidates", "json_keys"]
+
+Scores: TypeAlias = "npt.NDArray[Any]"
+
+TOTAL_ORDER: Final = "r.created_at DESC, r.id, r.namespace, r.scope, r.owner"
+"""What equal scores are ordered by, as SQL; see :class:`twofold.backends.protocol.Identity`."""
+
+_IN_ORDER: Final = f"SELECT r.key FROM json_each(?) j CROSS JOIN records r ON r.key = j.value ORDER BY {TOTAL_ORDER}"
 
 
-def best_candidates(
-    keys: npt.NDArray[np.int64],
-    scores: npt.NDArray[Any],
-    limit: int,
-    in_order: Callable[[Sequence[int]], Sequence[int]],
-) -> list[Candidate]:
-    """The ``limit`` best by score, equal ones in the order of :class:`Identity`; one that is tied with the last of
-    them has its chance too.
+def json_keys(keys: object) -> str:
+    """A list of whole numbers as JSON: for a list that is what Python writes."""
+    return str(keys)
+
+
+class Ties:
+    """Puts records of equal scores in their order.
 
     Args:
-        keys: shape (n,), none twice.
+        connection: of the session.
+        seen: who is visible; nobody else is asked for.
+    """
+
+    def __init__(self, connection: Connection, seen: Seen) -> None:
+        self._connection = connection
+        self._seen = seen
+
+    def candidates(self, keys: Keys, scores: Scores, limit: int) -> list[Candidate]:
+        """The first ``limit``.
+
+        Args:
+            keys: shape (n,), none twice, best first; equal ones in any order.
+            scores: shape (n,), descending.
+            limit: how many, at least 1. One that is tied with the last of them has its chance too.
+        """
+        equal = scores[1:] == scores[:-1]
+        if equal.any():
+            keys = self._settled(keys, scores, equal)
+        pairs = zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True)
+        return list(map(tuple.__new__, repeat(Candidate), pairs))  # Candidate(...) is a function of Python's own
+
+    def _settled(self, keys: Keys, scores: Scores, equal: npt.NDArray[np.bool_]) -> Keys:
+        """``keys`` with those of equal scores in their order: newer first, as is known of all; the file is asked only
+        for those that are of one instant, which may be very many.
+        """
+        tied = np.zeros(len(keys), dtype=np.bool_)
+        tied[1:] = equal
+        tied[:-1] |= equal
+        keys = keys.copy()
+        own, score = keys[tied], scores[tied]
+        created = self._seen.created_at(own)
+        order = np.lexsort((-created, -score))
+        own, score, created = own[order], score[order], created[order]
+        same = (score[1:] == score[:-1]) & (created[1:] == created[:-1])
+        if same.any():
+            of_one_instant = np.zeros(len(own), dtype=np.bool_)
+            of_one_instant[1:] = same
+            of_one_instant[:-1] |= same
+            place = np.zeros(len(own), dtype=np.int64)
+            place[of_one_instant] = self._places(own[of_one_instant])
+            own = own[np.lexsort((place, -created, -score))]
+        keys[tied] = own
+        return keys
+
+    def _places(self, keys: Keys) -> Keys:
+        """By key its place among these in the total order."""
+        rows = self._connection.execute(_IN_ORDER, (json_keys(keys.tolist()),))
+        ordered = np.fromiter((key for (key,) in rows), dtype=np.int64, count=len(keys))
+        by_key = np.argsort(ordered, kind="stable")
+        return by_key[np.searchsorted(ordered, keys, sorter=by_key)]
+
+
+def best_candidates(keys: Keys, scores: Scores, limit: int, ties: Ties) -> list[Candidate]:
+    """The ``limit`` best by score, equal ones in their order.
+
+    Args:
+        keys: shape (n,), none twice, in any order.
         scores: shape (n,), higher is better.
         limit: how many; less than 1 gives none.
-        in_order: puts the keys of equal scores in their order; asked only for those, which may be very many: a word
-            that every record has gives all of them one score.
+        ties: puts equal ones in order.
     """
     if limit < 1:
         return []
     if len(keys) > limit:
         last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        keys, scores = keys[scores >= last], scores[scores >= last]
+        best = scores >= last
+        keys, scores = keys[best], scores[best]
     order = np.argsort(-scores, kind="stable")
-    keys, scores = keys[order], scores[order]
-    equal = scores[1:] == scores[:-1]
-    if equal.any():
-        tied = np.append(equal, False) | np.append(False, equal)
-        place = np.zeros(len(keys), dtype=np.int64)
-        ordered = np.fromiter(in_order(keys[tied].tolist()), dtype=np.int64)
-        places = np.argsort(ordered, kind="stable")
-        place[tied] = places[np.searchsorted(ordered, keys[tied], sorter=places)]
-        order = np.lexsort((place, -scores))
-        keys, scores = keys[order], scores[order]
-    pairs = zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True)
-    return list(map(tuple.__new__, repeat(Candidate), pairs))  # Candidate(...) is a function of Python's own
+    return ties.candidates(keys[order], scores[order], limit)

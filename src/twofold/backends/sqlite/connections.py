@@ -6,7 +6,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import TypeAlias
 
 from twofold.backends.sqlite import forks, pragmas
@@ -122,13 +122,18 @@ class Pool:
             StoreBusyError: no connection became free within ``busy_timeout``.
             StoreError: the file was deleted, moved or replaced meanwhile.
         """
-        with translating("reading the store"), self._reading_connection() as connection:
+        self._refuse_fork()
+        self._refuse_moved()
+        with translating("reading the store"), self._main_reader() if self._shared else _Reading(self) as connection:
             cancellation = current_cancellation.get()
             connection.execute("BEGIN")
             # A deferred transaction has no snapshot before its first read.
             connection.execute("SELECT generation FROM state").fetchone()
-            with nullcontext() if cancellation is None else cancellation.calling(connection.interrupt):
-                if cancellation is not None and cancellation.cancelled:
+            if cancellation is None:
+                yield connection
+                return
+            with cancellation.calling(connection.interrupt):
+                if cancellation.cancelled:
                     raise InterruptedStoreError("reading the store: it was called off")
                 yield connection
 
@@ -229,46 +234,38 @@ class Pool:
             main.close()
 
     @contextmanager
-    def _reading_connection(self) -> Iterator[Connection]:
-        self._refuse_fork()
-        self._refuse_moved()
-        if self._shared:
-            with self._main_connection() as main:
-                pragmas.query_only(main, on=True)
-                yield main
-            return
-        thread = self._enter_reader()
-        connection: Connection | None = None
-        try:
-            connection = self._take_reader()
-            yield connection
-        finally:
-            if not self._is_forked():
-                self._leave_reader(thread, connection)
+    def _main_reader(self) -> Iterator[Connection]:
+        with self._main_connection() as main:
+            pragmas.query_only(main, on=True)
+            yield main
 
-    def _enter_reader(self) -> int:
-        thread = threading.get_ident()
+    def _enter_reader(self, thread: int) -> Connection | None:
+        """Take a place among the readers; a connection that is idle, or None: one is to be made."""
         with self._condition:
-            if self._reading[thread] and not self._has_room():
-                raise StoreError(
-                    "every reading connection is in use, one of them by this thread, which would wait for itself: "
-                    "end the outer session first, or raise max_readers"
-                )
-            self._wait(self._has_room, f"all {self._settings.max_readers} reading connections were in use")
+            if self._closed or not self._has_room():
+                if self._reading[thread]:
+                    raise StoreError(
+                        "every reading connection is in use, one of them by this thread, which would wait for itself: "
+                        "end the outer session first, or raise max_readers"
+                    )
+                self._wait(self._has_room, f"all {self._settings.max_readers} reading connections were in use")
             self._reading[thread] += 1
-            return thread
+            if not self._idle:
+                return None
+            connection = self._idle.pop()
+            self._using.add(connection)
+            return connection
 
-    def _take_reader(self) -> Connection:
-        with self._condition:
-            connection = self._idle.pop() if self._idle else None
-        if connection is None:
-            connection = self._connect()
-            pragmas.query_only(connection, on=True)
+    def _new_reader(self) -> Connection:
+        connection = self._connect()
+        pragmas.query_only(connection, on=True)
         with self._condition:
             self._using.add(connection)
         return connection
 
     def _leave_reader(self, thread: int, connection: Connection | None) -> None:
+        if self._is_forked():
+            return
         usable = connection is not None and _end_transaction(connection)
         with self._condition:
             if connection is not None:
@@ -333,6 +330,31 @@ class Pool:
 
     def _connect(self) -> Connection:
         return connect(self._driver, self._database, self._settings, self._functions, self._extensions)
+
+
+class _Reading:
+    """A reader's connection, taken at entry and given back at exit."""
+
+    __slots__ = ("_connection", "_pool", "_thread")
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._thread = threading.get_ident()
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Connection:
+        pool, thread = self._pool, self._thread
+        self._connection = pool._enter_reader(thread)  # noqa: SLF001 - a part of it
+        if self._connection is None:
+            try:
+                self._connection = pool._new_reader()  # noqa: SLF001
+            except BaseException:
+                pool._leave_reader(thread, None)  # noqa: SLF001
+                raise
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._pool._leave_reader(self._thread, self._connection)  # noqa: SLF001
 
 
 def _end_transaction(connection: Connection) -> bool:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import sqlite3
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from typing import Final
 
@@ -94,8 +92,7 @@ def fault_of(error: BaseException) -> Fault | None:
     return None
 
 
-@contextmanager
-def translating(what: str) -> Iterator[None]:
+class translating:  # noqa: N801 - it reads as what is done
     """Turn the errors of the drivers, and a full disk, into twofold's; the cause stays chained.
 
     Errors of another kind, such as a broken constraint or wrong SQL, pass as they are.
@@ -103,15 +100,20 @@ def translating(what: str) -> Iterator[None]:
     Args:
         what: what is being done, e.g. ``"writing to memory.db"``; the message begins with it.
     """
-    try:
-        yield
-    except driver_errors() as error:
-        fault = fault_of(error)
-        if fault is None:
-            raise
-        kind, message = _ANSWERS[fault]
-        raise kind(f"{what}: {message} (SQLite: {error})") from error
-    except OSError as error:
-        if error.errno not in FULL_DISK:
-            raise
-        raise StorageFullError(f"{what}: {_ANSWERS[Fault.FULL][1]}") from error
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, driver_errors()):
+            fault = fault_of(error)
+            if fault is not None:
+                raises, message = _ANSWERS[fault]
+                raise raises(f"{self._what}: {message} (SQLite: {error})") from error
+        elif isinstance(error, OSError) and error.errno in FULL_DISK:
+            raise StorageFullError(f"{self._what}: {_ANSWERS[Fault.FULL][1]}") from error

@@ -3,8 +3,7 @@
 # ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -26,14 +25,13 @@ from twofold.backends.protocol import (
     Visibility,
 )
 from twofold.backends.sqlite import next_space, pending
-from twofold.backends.sqlite.candidates import best_candidates
+from twofold.backends.sqlite.candidates import TOTAL_ORDER, json_keys
 from twofold.backends.sqlite.driver import Connection
-from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import read_head
-from twofold.backends.sqlite.keyword import KeywordIndex, Matches, is_index_fault, match_expression
+from twofold.backends.sqlite.keyword import KeywordIndex
+from twofold.backends.sqlite.keyword_leg import KeywordLeg
 from twofold.backends.sqlite.links import select_links, select_neighbors
 from twofold.backends.sqlite.marks import select_marks
-from twofold.backends.sqlite.postings import POSTINGS_FROM, Holders
 from twofold.backends.sqlite.rescoring import standings
 from twofold.backends.sqlite.rows import (
     COLUMNS,
@@ -49,10 +47,10 @@ from twofold.backends.sqlite.rows import (
 from twofold.backends.sqlite.tally import tally
 from twofold.backends.sqlite.vectors import VectorLeg, stored_vectors
 from twofold.backends.sqlite.visible import LIVING, compile_visibility
-from twofold.backends.sqlite.visible_keys import VisibleKeys
+from twofold.backends.sqlite.visible_keys import Seen, VisibleKeys
 from twofold.errors import ConfigurationError, SearchUnavailableError
 from twofold.ranking import Edge, Standing
-from twofold.text import MAX_TERMS, KeywordQuery
+from twofold.text import KeywordQuery
 from twofold.types import Direction, Owner, Record
 
 __all__ = ["Parts", "SqliteReader", "keyword_problem"]
@@ -102,7 +100,6 @@ _SORTABLE: Final[Mapping[str, str]] = MappingProxyType(
 _MAX_LOOK_UPS: Final = 32
 """How many owners are asked for an id one by one; of more, all that hold it are looked through."""
 
-_TOTAL_ORDER: Final = "r.created_at DESC, r.id, r.namespace, r.scope, r.owner"
 _RECORDS: Final = (
     f"SELECT r.key, {', '.join(f'r.{column}' for column in COLUMNS)}"
     " FROM json_each(?) j CROSS JOIN records r ON r.key = j.value"
@@ -111,7 +108,6 @@ _IDENTITIES: Final = (
     "SELECT r.key, r.created_at, r.id, r.namespace, r.scope, r.owner"
     " FROM json_each(?) j CROSS JOIN records r ON r.key = j.value"
 )
-_IN_ORDER: Final = f"SELECT r.key FROM json_each(?) j CROSS JOIN records r ON r.key = j.value ORDER BY {_TOTAL_ORDER}"
 
 
 def keyword_problem(parts: Parts, analyzer: str) -> str | None:
@@ -132,8 +128,8 @@ class SqliteReader:
         self._connection = connection
         self._parts = parts
         self._head = read_head(connection)
-        self._kept: tuple[KeywordQuery, Matches] | None = None
-        self._held: tuple[KeywordQuery, Holders | None] | None = None
+        self._leg: KeywordLeg | None = None
+        self._looked_up: tuple[Visibility, Seen] | None = None
 
     @property
     def generation(self) -> int:
@@ -175,8 +171,8 @@ class SqliteReader:
         Raises:
             SearchUnavailableError: as for :meth:`keyword`.
         """
-        with self._keyword_leg() as index:
-            return index.document_frequencies(self._connection, tokens)
+        with self._keyword_leg() as leg:
+            return leg.document_frequencies(tokens)
 
     def keyword(
         self,
@@ -193,20 +189,8 @@ class SqliteReader:
         Raises:
             SearchUnavailableError: there is no FTS5, or its index is damaged or of another analyser.
         """
-        with self._keyword_leg() as index:
-            if every or composite:  # few have every word; the composite needs the rows
-                return index.search(self._connection, query, visible, limit, every=every, composite=composite)
-            seen = self._parts.visible_keys.at_hand(self._connection, self._head, visible)
-            if seen is None:
-                return index.search(self._connection, query, visible, limit)
-            holders = self._holders(index, query) if len(seen.keys) >= POSTINGS_FROM else None
-            if holders is not None:
-                keys, scores = index.postings.best(holders, seen, max(1, limit))
-            else:
-                found = self._matches(index, query)
-                found = found[seen.among(found["key"])]
-                keys, scores = found["key"], found["score"]
-            return best_candidates(keys, scores, limit, self._in_order)
+        with self._keyword_leg() as leg:
+            return leg.search(query, visible, self._at_hand(visible), limit, every=every, composite=composite)
 
     def keyword_scores(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, float]:
         """The BM25 of these records; see :meth:`Reader.keyword_scores`.
@@ -216,33 +200,8 @@ class SqliteReader:
         """
         if not keys:
             return {}
-        with self._keyword_leg() as index:
-            wanted = np.array(keys, dtype=np.int64)
-            if self._held is not None and self._held[0] == query and self._held[1] is not None:
-                scores = self._held[1].scores(wanted)
-                return {key: score for key, score in zip(keys, scores.tolist(), strict=True) if score > 0}
-            found = self._matches(index, query)
-            if not len(found):
-                return {}
-            places = np.searchsorted(found["key"], wanted)
-            places[places == len(found)] = 0
-            there = found["key"][places] == wanted
-            return dict(zip(wanted[there].tolist(), found["score"][places[there]].tolist(), strict=True))
-
-    def _holders(self, index: KeywordIndex, query: KeywordQuery) -> Holders | None:
-        """Who holds the terms of a query, from memory: of the last one it is kept likewise."""
-        if self._held is None or self._held[0] != query:
-            holders = index.postings.holders(self._connection, self._head, query.terms, match_expression)
-            self._held = (query, holders)
-        return self._held[1]
-
-    def _matches(self, index: KeywordIndex, query: KeywordQuery) -> Matches:
-        """All matches of a query: of the last one they are kept, for it is asked for them twice."""
-        if self._kept is not None and self._kept[0] == query and not self._head.changed:
-            return self._kept[1]
-        found = index.matches(self._connection, query)
-        self._kept = (query, found)
-        return found
+        with self._keyword_leg() as leg:
+            return leg.scores(query, keys)
 
     def coverage(self, query: KeywordQuery, visible: Visibility) -> float:
         """The share of the query's single words that any visible record has; see :meth:`Reader.coverage`.
@@ -250,21 +209,8 @@ class SqliteReader:
         Raises:
             SearchUnavailableError: as for :meth:`keyword`.
         """
-        words = query.words[:MAX_TERMS]
-        if not words:
-            return 1.0
-        with self._keyword_leg() as index:
-            seen = self._parts.visible_keys.of(self._connection, self._head, visible)
-            if self._held is not None and self._held[0] == query and self._held[1] is not None:
-                there = index.postings.occurring(self._held[1], seen)
-                terms = (term for term in query.terms for _ in range(term.weight))
-                held = {
-                    term.tokens for term, is_there in zip(terms, there, strict=True) if is_there and not term.prefix
-                }
-                return sum((word,) in held for word in words) / len(words)
-            occurring = index.document_frequencies(self._connection, words)
-            known = sum(index.occurs(self._connection, word, seen) for word in occurring)
-            return known / len(words)
+        with self._keyword_leg() as leg:
+            return leg.coverage(query, self._seen(visible))
 
     def adjacent(self, pairs: Sequence[tuple[str, str]], keys: Sequence[int]) -> dict[int, int]:
         """How many of the first 16 pairs each key holds side by side; those with none are left out.
@@ -272,8 +218,8 @@ class SqliteReader:
         Raises:
             SearchUnavailableError: as for :meth:`keyword`.
         """
-        with self._keyword_leg() as index:
-            return index.adjacent(self._connection, pairs, keys)
+        with self._keyword_leg() as leg:
+            return leg.adjacent(pairs, keys)
 
     def keyword_fields(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, tuple[str, ...]]:
         """Which fields hold any of the query's terms; see :meth:`Reader.keyword_fields`.
@@ -281,8 +227,8 @@ class SqliteReader:
         Raises:
             SearchUnavailableError: as for :meth:`keyword`.
         """
-        with self._keyword_leg() as index:
-            return index.fields_of(self._connection, query, keys)
+        with self._keyword_leg() as leg:
+            return leg.fields_of(query, keys)
 
     def nearest(self, vector: npt.NDArray[np.float32], visible: Visibility, limit: int) -> Nearest:
         """The visible records nearest to ``vector`` by cosine, from the index that was chosen or an exact scan.
@@ -290,7 +236,7 @@ class SqliteReader:
         Raises:
             InvalidVectorError: the vector is zero, not finite or of another length than the stored ones.
         """
-        return self._parts.vectors.nearest(self._connection, self._head, vector, visible, limit, self._in_order)
+        return self._parts.vectors.nearest(self._connection, self._head, vector, self._seen(visible), limit)
 
     def cosines(self, vector: npt.NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
         """The best cosine of each of these records; see :meth:`Reader.cosines`.
@@ -302,7 +248,7 @@ class SqliteReader:
 
     def background(self, visible: Visibility) -> float:
         """The mean cosine between some of the visible records; see :meth:`Reader.background`."""
-        return self._parts.vectors.background(self._connection, self._head, visible)
+        return self._parts.vectors.background(self._connection, self._head, self._seen(visible))
 
     # -- rows -----------------------------------------------------------------------------------------------------
 
@@ -311,7 +257,7 @@ class SqliteReader:
         return {
             key: Identity(load_time(created_at), id_, load_namespace(namespace), load_owner(scope, owner))
             for key, created_at, id_, namespace, scope, owner in self._connection.execute(
-                _IDENTITIES, (_json_keys(keys),)
+                _IDENTITIES, (json_keys(list(keys)),)
             )
         }
 
@@ -319,15 +265,11 @@ class SqliteReader:
         self, keys: Sequence[int], *, confidence: bool = False, uncommon: bool = False
     ) -> dict[int, Standing]:
         """What priors look at; see :meth:`Reader.standings`."""
-        return standings(self._connection, _json_keys(keys), confidence=confidence, uncommon=uncommon)
-
-    def _in_order(self, keys: Sequence[int]) -> list[int]:
-        """These keys in the order that ties have."""
-        return [key for (key,) in self._connection.execute(_IN_ORDER, (_json_keys(keys),))]
+        return standings(self._connection, json_keys(list(keys)), confidence=confidence, uncommon=uncommon)
 
     def records(self, keys: Sequence[int]) -> dict[int, Record]:
         """The records of these keys; what is gone is left out."""
-        rows = self._connection.execute(_RECORDS, (_json_keys(keys),))
+        rows = self._connection.execute(_RECORDS, (json_keys(list(keys)),))
         return {row[0]: from_row(row[1:]) for row in rows}
 
     def find(self, id: str, namespace: tuple[str, ...], owners: Sequence[Owner] | None) -> list[tuple[int, Owner]]:
@@ -360,7 +302,7 @@ class SqliteReader:
         condition = compile_visibility(visible)
         parts = [part for each in order for part in _ordering(each)]
         rows = self._connection.execute(
-            f"SELECT r.key FROM records r WHERE {condition.sql} ORDER BY {', '.join([*parts, _TOTAL_ORDER])}"
+            f"SELECT r.key FROM records r WHERE {condition.sql} ORDER BY {', '.join([*parts, TOTAL_ORDER])}"
             " LIMIT ? OFFSET ?",
             (*condition.params, row_limit(limit), row_limit(offset)),
         )
@@ -429,7 +371,7 @@ class SqliteReader:
 
     def vectors(self, keys: Sequence[int]) -> dict[int, StoredVectors]:
         """The vectors of the active fingerprint; records without one are left out."""
-        return stored_vectors(self._connection, self.fingerprint, _json_keys(keys))
+        return stored_vectors(self._connection, self.fingerprint, json_keys(list(keys)))
 
     def pending(self, visible: Visibility) -> int:
         """How many visible records have text but no vector; see :meth:`Reader.pending`."""
@@ -450,7 +392,7 @@ class SqliteReader:
         """
         rows = self._connection.execute(
             "SELECT r.key FROM records r WHERE r.content_hash = ? AND r.scope = ? AND r.owner = ?"
-            f" AND r.namespace = ? AND {LIVING} ORDER BY {_TOTAL_ORDER}",
+            f" AND r.namespace = ? AND {LIVING} ORDER BY {TOTAL_ORDER}",
             (content_hash, *store_owner(owner), store_namespace(namespace)),
         )
         return [key for (key,) in rows]
@@ -471,23 +413,31 @@ class SqliteReader:
             self._connection, owner, namespace, keys=keys, groups=groups, before=before, after=after, limit=limit
         )
 
-    @contextmanager
-    def _keyword_leg(self) -> Iterator[KeywordIndex]:
-        problem = keyword_problem(self._parts, self._head.analyzer)
-        if problem is not None:
-            raise SearchUnavailableError(problem)
-        try:
-            yield self._parts.keyword
-        except driver_errors() as error:
-            if is_index_fault(error):
-                raise SearchUnavailableError(
-                    f"the keyword index is damaged; make it anew with reindex() (SQLite: {error})"
-                ) from error
-            raise
+    # -- within ---------------------------------------------------------------------------------------------------
 
+    def _keyword_leg(self) -> KeywordLeg:
+        if self._leg is None:
+            problem = keyword_problem(self._parts, self._head.analyzer)
+            if problem is not None:
+                raise SearchUnavailableError(problem)
+            self._leg = KeywordLeg(self._connection, self._head, self._parts.keyword)
+        return self._leg
 
-def _json_keys(keys: Sequence[int]) -> str:
-    return f"[{','.join(map(str, keys))}]"
+    def _seen(self, visible: Visibility) -> Seen:
+        """Whom the caller may see; both legs of a search ask for it."""
+        if self._looked_up is None or self._looked_up[0] is not visible or self._head.changed:
+            seen = self._parts.visible_keys.of(self._connection, self._head, visible)
+            self._looked_up = (visible, seen)
+        return self._looked_up[1]
+
+    def _at_hand(self, visible: Visibility) -> Seen | None:
+        """The same, unless it would have to be listed for a filter."""
+        if self._looked_up is None or self._looked_up[0] is not visible or self._head.changed:
+            seen = self._parts.visible_keys.at_hand(self._connection, self._head, visible)
+            if seen is None:
+                return None
+            self._looked_up = (visible, seen)
+        return self._looked_up[1]
 
 
 def _sortable(attribute: str) -> str:

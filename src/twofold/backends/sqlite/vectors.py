@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
@@ -17,14 +17,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Nearest, StoredVectors, Visibility
-from twofold.backends.sqlite.candidates import best_candidates
+from twofold.backends.protocol import Nearest, StoredVectors
+from twofold.backends.sqlite.candidates import Ties
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head, read_head
 from twofold.backends.sqlite.rescoring import vectors_of
 from twofold.backends.sqlite.sidecar import Sidecar
 from twofold.backends.sqlite.vec0 import Vec0
-from twofold.backends.sqlite.visible_keys import Keys, Seen, VisibleKeys, changed_since
+from twofold.backends.sqlite.visible_keys import Keys, Seen, changed_since
 from twofold.errors import InvalidVectorError, SearchUnavailableError
 from twofold.ranking import background_of, spread_evenly
 from twofold.vectors import VectorIndex, as_vector, best_of_each, empty_index, exact_cosines, index_in_use
@@ -82,7 +82,6 @@ class VectorLeg:
     """Finds the nearest among the visible. One for a backend, for all its threads.
 
     Args:
-        visible_keys: whom callers may see.
         choice: the index in memory: a value of ``StoreSettings.index``.
         vec0: the vec0 table, which is then asked first.
         sidecar: where the index in memory is saved.
@@ -91,14 +90,12 @@ class VectorLeg:
 
     def __init__(
         self,
-        visible_keys: VisibleKeys,
         choice: str = "exact",
         *,
         vec0: Vec0 | None = None,
         sidecar: Sidecar | None = None,
         problem: str | None = None,
     ) -> None:
-        self._visible_keys = visible_keys
         self._choice = choice
         self.vec0: Final = vec0
         self._sidecar = sidecar
@@ -115,28 +112,27 @@ class VectorLeg:
         connection: Connection,
         head: Head,
         vector: Matrix,
-        visible: Visibility,
+        seen: Seen,
         limit: int,
-        in_order: Callable[[Sequence[int]], Sequence[int]],
     ) -> Nearest:
         """See :meth:`Reader.nearest`."""
-        seen = self._visible_keys.of(connection, head, visible)
         if head.fingerprint is None or head.dimension is None:
             return Nearest((), int(np.count_nonzero(seen.has_text)))
         fell_back = self._problem
+        ties = Ties(connection, seen)
         if self.vec0 is not None:
             query = as_vector(vector, head.dimension, "the query vector")
             try:
                 members = self.vec0.members(connection, head)
                 reach = self._reach(members, seen)
                 keys, scores = self.vec0.search(connection, members, query, reach.searchable, limit)
-                return Nearest(tuple(best_candidates(keys, scores, limit, in_order)), reach.unembedded)
+                return Nearest(tuple(ties.candidates(keys, scores, limit)), reach.unembedded)
             except SearchUnavailableError as error:
                 fell_back = str(error)
         index = self._index(connection, head)
         reach = self._reach(index, seen)
         keys, scores = index.search(vector, reach.searchable, limit)
-        found = tuple(best_candidates(keys, scores, limit, in_order))
+        found = tuple(ties.candidates(keys, scores, limit))
         return Nearest(found, reach.unembedded, fell_back or index.problem)
 
     def cosines(self, connection: Connection, head: Head, vector: Matrix, keys: Sequence[int]) -> dict[int, float]:
@@ -152,11 +148,10 @@ class VectorLeg:
             found, scores = best_of_each(of, exact_cosines(vectors, query), len(of) or 1)
         return dict(zip(found.tolist(), scores.tolist(), strict=True))
 
-    def background(self, connection: Connection, head: Head, visible: Visibility) -> float:
+    def background(self, connection: Connection, head: Head, seen: Seen) -> float:
         """See :meth:`Reader.background`."""
         if head.fingerprint is None or head.dimension is None:
             return 0.0
-        seen = self._visible_keys.of(connection, head, visible)
         with self._lock:
             known = self._backgrounds.get(seen)
         if known is not None and not head.changed:
@@ -248,7 +243,7 @@ class VectorLeg:
                 index = _brought_up(connection, head, *base) if base else self._loaded(connection, head)
                 if ahead:
                     ready = index.prepared()
-                    self._built_anew |= ready is not index and base is None
+                    self._built_anew |= ready is not index and base is None and ready.takes_long_to_build
                     self._keep(head, ready)
                     return ready
                 return index

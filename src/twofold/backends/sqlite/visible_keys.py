@@ -33,7 +33,7 @@ MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
 """How much the kept lists may take."""
 
 _ALWAYS: Final = (-sys.maxsize - 1, sys.maxsize)
-_ROW: Final = np.dtype([("key", np.int64), ("has_text", np.bool_)])
+_ROW: Final = np.dtype([("key", np.int64), ("has_text", np.bool_), ("created_at", np.int64)])
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -48,11 +48,17 @@ class Seen:
     """Ascending."""
     has_text: npt.NDArray[np.bool_]
     """By key, whether the record has text that could be embedded."""
+    instants: Keys
+    """By key, when the record was created, in microseconds."""
 
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return 1024 + self.keys.nbytes + self.has_text.nbytes
+        return 1024 + self.keys.nbytes + self.has_text.nbytes + self.instants.nbytes
+
+    def created_at(self, keys: Keys) -> Keys:
+        """When these were created, in microseconds; all of them are visible."""
+        return self.instants[np.searchsorted(self.keys, keys)]
 
     def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
         """Which of ``keys`` are visible."""
@@ -115,22 +121,23 @@ class VisibleKeys:
         # Left to itself SQLite may choose another index, and look at all there is in a namespace.
         come = _listing(connection, asked.condition & since, "records r INDEXED BY records_by_generation")
         stayed = np.isin(known.keys, changed_since(connection, known.generation), assume_unique=True, invert=True)
-        keys, has_text = known.keys[stayed], known.has_text[stayed]
+        keys = known.keys[stayed]
         places = np.searchsorted(keys, come["key"])
         span = _span(connection, asked, known.generation)
         seen = Seen(
             head.generation,
             (max(span[0], known.span[0]), min(span[1], known.span[1])),
             np.insert(keys, places, come["key"]),
-            np.insert(has_text, places, come["has_text"]),
+            np.insert(known.has_text[stayed], places, come["has_text"]),
+            np.insert(known.instants[stayed], places, come["created_at"]),
         )
         self._keep(asked, seen)
         return seen
 
     def _listed(self, connection: Connection, head: Head, asked: _Asked) -> Seen:
         rows = _listing(connection, asked.condition)
-        keys, has_text = np.ascontiguousarray(rows["key"]), np.ascontiguousarray(rows["has_text"])
-        seen = Seen(head.generation, _span(connection, asked, None), keys, has_text)
+        columns = (np.ascontiguousarray(rows[name]) for name in ("key", "has_text", "created_at"))
+        seen = Seen(head.generation, _span(connection, asked, None), *columns)
         self._keep(asked, seen)
         return seen
 
@@ -173,8 +180,8 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
 
 
 def _listing(connection: Connection, condition: Condition, source: str = "records r") -> npt.NDArray[np.void]:
-    """Key and whether there is text, of each record that the condition lets through, by key."""
-    sql = f"SELECT r.key, r.parts > 0 FROM {source} WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
+    """Key, whether there is text, and when it was created, of each record that the condition lets through, by key."""
+    sql = f"SELECT r.key, r.parts > 0, r.created_at FROM {source} WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
     return np.fromiter(connection.execute(sql, condition.params), dtype=_ROW)
 
 

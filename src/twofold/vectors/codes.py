@@ -1,0 +1,144 @@
+"""Vectors in a quarter of their size: 8 bits a number, scanned by FAISS in whole numbers.
+
+The codes only propose. How far a vector is from its code is known, so who could be among the nearest, and who could
+not, is known too: nothing is missed.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.vectors.faiss_library import BUILD_THREADS, bitmap_selector, load_faiss, threads
+from twofold.vectors.gate import Gate
+from twofold.vectors.protocol import Floats
+
+__all__ = ["Codes", "Nodes"]
+
+Nodes = npt.NDArray[np.int64]
+"""Numbers of vectors, in the order they came."""
+
+_LARGEST: Final = 127
+"""Codes are whole numbers from minus this to this."""
+_HEADROOM: Final = 1.1
+"""How much larger than those there are the numbers of a later vector may be without being cut off."""
+_WIDTH: Final = 16
+"""FAISS has no fast scan of lengths that this does not divide: vectors are filled up with zeros."""
+_ROUNDING: Final = 1e-5
+"""More than what float32 does to all this."""
+_BLOCK: Final = 4096
+
+
+class Codes:
+    """Vectors of length 1 as codes. Safe to be searched by several threads while another adds: FAISS alone is not.
+
+    Args:
+        units: shape (n, dimension), of length 1, at least one.
+
+    Raises:
+        RuntimeError: FAISS fails, or does not count right.
+    """
+
+    def __init__(self, units: Floats) -> None:
+        self._dimension = units.shape[1]
+        width = -(-self._dimension // _WIDTH) * _WIDTH
+        self._faiss = _empty(width)
+        if not _adds_exactly(width):
+            raise RuntimeError("its sums of 8-bit products are not exact on this machine")
+        self._width = width
+        self._scale = _LARGEST / (_HEADROOM * float(np.abs(units).max()))
+        self._error = 0.0
+        self._gate = Gate()
+        self._append(units)
+
+    @property
+    def count(self) -> int:
+        """How many vectors there are."""
+        count: int = self._faiss.ntotal
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        return self.count * self._width
+
+    def add(self, after: int, units: Floats) -> bool:
+        """Append vectors of length 1 behind the first ``after``; False if somebody else has taken that place, or if
+        they have numbers so large that all codes are to be made anew.
+        """
+        with self._gate.alone():
+            if self.count != after or float(np.abs(units).max(initial=0.0)) * self._scale > _LARGEST:
+                return False
+            self._append(units)
+            return True
+
+    def search(self, query: Floats, known: int, among: npt.NDArray[np.bool_] | None, limit: int) -> tuple[Nodes, float]:
+        """The vectors whose codes are nearest to the query's.
+
+        Args:
+            query: shape (dimension,), of any length above 0.
+            known: how many vectors the caller knows of; those that came later do not count.
+            among: by known number, whether a vector counts; None: all of them.
+            limit: how many, at least 1.
+
+        Returns:
+            At most ``limit`` numbers, the one that seems nearest first; and the most that the cosine of any other can
+            be. With x' for what the code of x stands for, ``q·x - q'·x' = q·(x - x') + (q - q')·x'``, which is at
+            most ``|x - x'| + |q - q'| (1 + |x - x'|)`` where q and x have a length of 1.
+        """
+        wide = query.astype(np.float64)
+        wide *= _LARGEST / np.abs(wide).max()
+        code = np.rint(wide)
+        length = math.sqrt(wide @ wide)
+        asked = np.zeros((1, self._width), dtype=np.float32)
+        asked[0, : self._dimension] = code
+        scores, nodes = np.empty((1, limit), dtype=np.float32), np.empty((1, limit), dtype=np.int64)
+        faiss: Any = load_faiss()
+        pointer = faiss.swig_ptr
+        with self._gate.together(), threads(1):
+            if among is None and self.count > known:
+                among = np.ones(known, dtype=np.bool_)
+            params = None
+            if among is not None:
+                params = faiss.SearchParameters(sel=bitmap_selector(among, self.count))
+            # FAISS's own function, without what its wrapper in Python does around it.
+            self._faiss.search_c(1, pointer(asked), limit, pointer(scores), pointer(nodes), params)
+        if nodes[0, -1] < 0:  # missing neighbours are -1: there are no others
+            return nodes[0][nodes[0] >= 0], -1.0
+        code -= wide
+        error = self._error + math.sqrt(code @ code) / length * (1 + self._error) + _ROUNDING
+        return nodes[0], float(scores[0, -1]) / (self._scale * length) + error
+
+    def _append(self, units: Floats) -> None:
+        for start in range(0, len(units), _BLOCK):
+            block = units[start : start + _BLOCK]
+            codes = np.zeros((len(block), self._width), dtype=np.float32)
+            own = codes[:, : self._dimension]
+            np.rint(block * np.float32(self._scale), out=own)
+            np.clip(own, -_LARGEST, _LARGEST, out=own)
+            lost = block.astype(np.float64) - own / self._scale
+            self._error = max(self._error, float(np.sqrt(np.add.reduce(lost * lost, axis=1).max())))
+            with threads(BUILD_THREADS if len(block) > 1000 else 1):
+                self._faiss.add(codes)
+
+
+def _empty(width: int) -> Any:
+    faiss: Any = load_faiss()
+    eight_bits = faiss.ScalarQuantizer.QT_8bit_direct_signed
+    return faiss.IndexScalarQuantizer(width, eight_bits, faiss.METRIC_INNER_PRODUCT)
+
+
+@functools.cache
+def _adds_exactly(width: int) -> bool:
+    """Whether FAISS's sums are right where they are largest: instructions that saturate would be wrong there."""
+    index = _empty(width)
+    signs = np.resize(np.array([1, 1, -1], dtype=np.float32), width)
+    extremes = np.stack([signs, -signs, np.abs(signs), -np.abs(signs)]) * np.float32(_LARGEST)
+    index.add(extremes)
+    scores, nodes = index.search(extremes, len(extremes))
+    expected = extremes @ extremes.T
+    return all(np.allclose(found, row[at], rtol=1e-6) for found, at, row in zip(scores, nodes, expected, strict=True))

@@ -1,0 +1,174 @@
+"""The exact index for many vectors: their codes say which can be among the nearest, those alone are looked at.
+
+A snapshot is an exact index and the codes of its first rows. The codes are scanned for somewhat more neighbours than
+are asked for; where the last of them is so far that nobody behind it can come in, the answer is that of a scan of all
+vectors, ties included. Else more are fetched, or all vectors are scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from twofold.vectors.checks import as_vector
+from twofold.vectors.codes import Codes
+from twofold.vectors.exact import ExactIndex
+from twofold.vectors.faiss_library import faiss_problem
+from twofold.vectors.protocol import Floats, Keys, Rows, Scores
+
+__all__ = ["FlatIndex"]
+
+LEAST_ROWS: Final = 2048
+"""From how many vectors on there are codes; below, numpy is as quick (``python -m tests.benchmarks indexes``)."""
+_LEAST_VISIBLE: Final = 1024
+"""Of fewer visible rows each is looked at."""
+_TAIL: Final = 256
+"""How many new rows are looked at beside the codes before they get codes of their own."""
+_MOST_FETCHED: Final = 2048
+"""How many neighbours are fetched at most."""
+_FETCHED: Final = 2
+"""How many times as many neighbours are fetched as are asked for."""
+_LEAST_FETCHED: Final = 64
+
+
+class FlatIndex:
+    """Vectors by key, searched by cosine, none missed. A snapshot, as :class:`twofold.vectors.VectorIndex` says.
+
+    Args:
+        rows: all vectors.
+        codes: of the first rows; None while there are too few.
+        covered: how many rows those are.
+        problem: why FAISS failed; None if it did not.
+    """
+
+    __slots__ = ("_codes", "_covered", "_rows", "problem")
+
+    problem: str | None
+    """Why there are no codes though there should be; None if nothing is wrong."""
+
+    def __init__(
+        self, rows: ExactIndex, codes: Codes | None = None, covered: int = 0, problem: str | None = None
+    ) -> None:
+        self._rows = rows
+        self._codes = codes
+        self._covered = covered
+        self.problem = problem
+
+    @classmethod
+    def empty(cls, dimension: int) -> FlatIndex:
+        """An index without vectors. Where FAISS is not installed it stays a scan by numpy."""
+        return cls(ExactIndex.empty(dimension))
+
+    def __len__(self) -> int:
+        """How many vectors it holds."""
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"FlatIndex(dimension={self.dimension}, vectors={len(self)}, codes={self._covered})"
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        return self._rows.dimension
+
+    @property
+    def keys(self) -> Keys:
+        """The records that have a vector here: sorted, none twice."""
+        return self._rows.keys
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes."""
+        return self._rows.nbytes + (0 if self._codes is None else self._codes.nbytes)
+
+    @property
+    def codes(self) -> Codes | None:
+        """What proposes neighbours; None while every vector is looked at."""
+        return self._codes
+
+    @property
+    def takes_long_to_build(self) -> bool:
+        """Codes are made in a fraction of the time in which the vectors are read."""
+        return False
+
+    # -- updating -------------------------------------------------------------------------------------------------
+
+    def updated(self, removed_keys: Keys, added_keys: Keys, added_vectors: Floats) -> FlatIndex:
+        """The index after removing and then adding; what is new has no codes yet. See :class:`VectorIndex`.
+
+        Raises:
+            InvalidVectorError: an added vector is zero, not finite or of another length.
+        """
+        rows, moved = self._rows.changed(removed_keys, added_keys, added_vectors)
+        if moved is not None:  # the codes are of rows that are elsewhere now
+            return FlatIndex(rows, problem=self.problem)
+        return FlatIndex(rows, self._codes, self._covered, self.problem)
+
+    def prepared(self) -> FlatIndex:
+        """The same index with codes of all its rows but the newest; see :class:`VectorIndex`."""
+        size = self._rows.size
+        if self.problem is not None or len(self) < LEAST_ROWS or size - self._covered < _TAIL:
+            return self
+        if self._codes is None and faiss_problem() is not None:
+            return self
+        try:
+            new = self._rows.unit_vectors(np.arange(self._covered, size))
+            if self._codes is not None and self._codes.add(self._covered, new):
+                return FlatIndex(self._rows, self._codes, size)
+            return FlatIndex(self._rows, Codes(self._rows.unit_vectors(np.arange(size))), size)
+        except (RuntimeError, MemoryError) as error:  # FAISS's own
+            return FlatIndex(
+                self._rows, problem=f"FAISS failed ({error}), so a scan of all vectors stands in for faiss-flat"
+            )
+
+    def parts(self) -> dict[str, npt.NDArray[np.generic]]:
+        """See :meth:`ExactIndex.parts`."""
+        return self._rows.parts()
+
+    def restored(self, parts: Mapping[str, npt.NDArray[np.generic]]) -> FlatIndex:
+        """See :meth:`ExactIndex.restored`."""
+        return FlatIndex(self._rows.restored(parts))
+
+    # -- searching ------------------------------------------------------------------------------------------------
+
+    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
+        """See :meth:`ExactIndex.search`: the same keys and scores.
+
+        Raises:
+            InvalidVectorError: the query is zero, not finite or of another length.
+        """
+        query = as_vector(query, self.dimension, "the query vector")
+        rows = self._rows.rows_of(visible_keys)
+        visible = self._rows.size if rows is None else len(rows)
+        fetched = max(_LEAST_FETCHED, _FETCHED * limit)
+        if self._codes is None or limit < 1 or visible < _LEAST_VISIBLE:
+            return self._rows.search_rows(query, rows, limit)
+        among, tail = self._among(rows), self._tail(rows)
+        while fetched <= min(_MOST_FETCHED, visible // 4):
+            nodes, most = self._codes.search(query, self._covered, among, fetched)
+            keys, scores = self._rows.search_rows(query, np.concatenate((np.sort(nodes), tail)), limit)
+            if len(nodes) < fetched or (len(keys) >= limit and scores[limit - 1] > most):
+                return keys, scores
+            fetched *= 4
+        return self._rows.search_rows(query, rows, limit)
+
+    def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
+        """See :meth:`ExactIndex.cosines`."""
+        return self._rows.cosines(query, keys)
+
+    def _among(self, rows: Rows | None) -> npt.NDArray[np.bool_] | None:
+        """By code, whether it is of one of the rows; None if all are."""
+        if rows is None:
+            return None
+        mask = np.zeros(self._covered, dtype=np.bool_)
+        mask[rows[: np.searchsorted(rows, self._covered)]] = True
+        return mask
+
+    def _tail(self, rows: Rows | None) -> Rows:
+        """Those of the rows that have no code."""
+        if rows is None:
+            return np.arange(self._covered, self._rows.size)
+        return rows[np.searchsorted(rows, self._covered) :]
