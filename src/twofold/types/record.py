@@ -64,6 +64,8 @@ def checked_time(value: object, what: str) -> datetime:
     """
     if not isinstance(value, datetime):
         raise InvalidRecordError(f"{what} is a datetime, not {type(value).__name__}")
+    if value.tzinfo is UTC:
+        return value
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidRecordError(f"{what} has no time zone; write datetime.now(UTC), say")
     try:
