@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from twofold.backends.protocol import LinkWrite, Reader, VectorWrite, Visibility, Writer
 from twofold.config import SearchParams
+from twofold.errors import SearchUnavailableError
 from twofold.filters import A
 from twofold.ranking import Reached, reach
 from twofold.types import Access, Direction, LinkKind, LinkStep, Owner, Scope
@@ -202,7 +203,11 @@ def _nearest_of(writer: Writer, record: Meaning, threshold: float, at: datetime)
     rows = _unit_rows(record.vectors)
     for vector in () if rows is None or writer.fingerprint is None else rows:
         # One more than wanted, for the record itself may be there already, with its former text.
-        for key, cosine in writer.nearest(vector, visible, MOST_ALIKE + 1).candidates:
+        try:
+            found = writer.nearest(vector, visible, MOST_ALIKE + 1).candidates
+        except SearchUnavailableError:  # the index is being built: no link is worth failing a write for
+            return {}
+        for key, cosine in found:
             if cosine >= threshold:
                 near[key] = max(cosine, near.get(key, cosine))
     return near

@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
 
 from twofold.backends.protocol import Capability
+from twofold.backends.sqlite import vector_indexes
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.config import StoreSettings
+from twofold.errors import SearchUnavailableError
 from twofold.testing.index_contract import Indexed, VectorIndexContract, fill
 from twofold.vectors import index_in_use
 
@@ -24,14 +27,26 @@ needs_sqlite_vec = pytest.mark.skipif(
 
 @pytest.fixture(scope="class")
 def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
-    path = tmp_path_factory.mktemp("index") / "store.db"
-    with closing(SqliteBackend.open(path, settings=StoreSettings(**request.cls.settings))) as backend:
-        yield fill(backend)
+    path, settings = tmp_path_factory.mktemp("index") / "store.db", StoreSettings(**request.cls.settings)
+    with closing(SqliteBackend.open(path, settings=settings)) as backend:
+        filled = fill(backend)
+        if not request.cls.codes:
+            yield filled
+            return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_indexes, "FLOATS_IN_MEMORY", 0)
+        with closing(SqliteBackend.open(path, settings=settings)) as backend:
+            filled = replace(filled, backend=backend)
+            with pytest.raises(SearchUnavailableError, match="being built"):
+                filled.nearest(filled.twin)
+            assert backend._background.wait("vector index", 60)
+            yield filled
 
 
 class OverSqlite(VectorIndexContract):
     settings: ClassVar[dict[str, Any]]
     exact: ClassVar[bool] = True
+    codes: ClassVar[bool] = False
 
     def test_it_is_the_one_that_was_chosen(self, indexed: Indexed) -> None:
         details = indexed.backend.info().details
@@ -57,6 +72,14 @@ class TestSqliteVec(OverSqlite):
 @needs_faiss
 class TestFaissFlat(OverSqlite):
     settings: ClassVar[dict[str, Any]] = {"index": "faiss-flat"}
+
+
+@needs_faiss
+class TestCodesInMemory(OverSqlite):
+    """As of very many vectors: the codes are in memory, the vectors are read from the file."""
+
+    settings: ClassVar[dict[str, Any]] = {"index": "faiss-flat"}
+    codes = True
 
 
 @needs_faiss

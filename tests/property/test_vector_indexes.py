@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twofold.vectors import APPROXIMATE, ExactIndex, VectorIndex, approximate, empty_index, faiss_problem, flat
+from twofold.vectors import (
+    APPROXIMATE,
+    CompactIndex,
+    ExactIndex,
+    approximate,
+    compact,
+    empty_index,
+    faiss_problem,
+    flat,
+)
 
 pytestmark = pytest.mark.skipif(faiss_problem() is not None, reason="the extra faiss is not installed")
 
@@ -37,16 +46,39 @@ def _small_structures() -> Any:
         patch.setattr(flat, "_LEAST_VISIBLE", 40)
         patch.setattr(flat, "_LEAST_FETCHED", 4)
         patch.setattr(flat, "_TAIL", 16)
+        patch.setattr(compact, "_FOLDED", 16)
+        patch.setattr(compact, "_LEAST_FETCHED", 4)
         yield
 
 
-@pytest.mark.parametrize("choice", ["auto", "faiss-flat", "faiss-hnsw", "faiss-ivf"])
+class Stored:
+    """What stands for the file: the vectors of each record."""
+
+    def __init__(self) -> None:
+        self.keys = np.empty(0, dtype=np.int64)
+        self.vectors = np.empty((0, DIMENSION), dtype=np.float32)
+
+    def change(self, removed: Any, keys: Any, vectors: Any) -> None:
+        stay = ~np.isin(self.keys, removed)
+        self.keys = np.concatenate([self.keys[stay], keys])
+        self.vectors = np.concatenate([self.vectors[stay], vectors])
+
+    def __call__(self, keys: Any) -> Any:
+        wanted = np.isin(self.keys, keys)
+        return self.keys[wanted], self.vectors[wanted]
+
+
+CHOICES = ["auto", "faiss-flat", "faiss-hnsw", "faiss-ivf"]
+
+
+@pytest.mark.parametrize("choice", [*CHOICES, "codes"])
 @settings(max_examples=25, deadline=None)
 @given(steps=steps)
 def test_it_finds_what_the_exact_index_finds(
     choice: str, steps: list[tuple[int, int, float, float, int, bool]]
 ) -> None:
-    index: VectorIndex = empty_index(choice, DIMENSION)
+    index = CompactIndex.empty(DIMENSION) if choice == "codes" else empty_index(choice, DIMENSION)
+    stored = Stored()
     exact = ExactIndex.empty(DIMENSION)
     common = wanted = 0
     for seed, count, removed_share, visible_share, limit, kept in steps:
@@ -58,6 +90,7 @@ def test_it_finds_what_the_exact_index_finds(
         vectors[~vectors.any(axis=1)] = 1
         index = index.updated(removed, added, vectors)
         exact = exact.updated(removed, added, vectors)
+        stored.change(removed, added, vectors)
         if kept:
             index = index.prepared()
         assert len(index) == len(exact)
@@ -66,7 +99,7 @@ def test_it_finds_what_the_exact_index_finds(
         if visible_share < 1:
             visible = np.flatnonzero(chance.random(5000) < visible_share)
         query = chance.standard_normal(DIMENSION).astype(np.float32)
-        found, truth = (each.search(query, visible, limit) for each in (index, exact))
+        found, truth = (each.search(query, visible, limit) for each in (index.reading(stored), exact))
         if choice in APPROXIMATE:
             scores = dict(zip(*(each.tolist() for each in exact.search(query, visible, 10**6)), strict=True))
             assert all(scores[key] == score for key, score in zip(*(each.tolist() for each in found), strict=True))

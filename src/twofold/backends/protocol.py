@@ -398,6 +398,9 @@ class Reader(Protocol):
 
         Args:
             vector: shape (dimension,), finite, not zero, of the active fingerprint.
+
+        Raises:
+            SearchUnavailableError: the index of very many vectors is still being built.
         """
         ...
 

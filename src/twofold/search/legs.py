@@ -65,7 +65,11 @@ def run_legs(prepared: PreparedSearch, reader: Reader, visible: Visibility, diar
     if asked is not None:
         obstacle = _space_obstacle(prepared, reader)
         if obstacle is None:
-            nearest = _vector_leg(prepared, asked, reader, visible, answers.degradations)
+            try:
+                nearest = _vector_leg(prepared, asked, reader, visible, answers.degradations)
+            except SearchUnavailableError as error:
+                failures.append(error)
+                answers.degradations.append(Degradation(DegradationCode.INDEX_BUILDING, str(error)))
         elif obstacle.code is DegradationCode.SPACE_MISMATCH or reader.pending(visible):
             answers.degradations.append(obstacle)
             failures.append(SearchUnavailableError(obstacle.message))

@@ -25,6 +25,8 @@ class DegradationCode(StrEnum):
     """FTS5 is missing, or its index is damaged or out of date."""
     QUERY_TRUNCATED = "query_truncated"
     """The query had more distinct tokens than are searched; the rarest were kept."""
+    INDEX_BUILDING = "index_building"
+    """The index of very many vectors is still being built in the background; keywords answer alone until then."""
     EXACT_FALLBACK = "exact_fallback"
     """The chosen vector index could not be used; an exact scan gave the same hits."""
 

@@ -3,6 +3,7 @@
 from twofold.vectors.approximate import ApproximateIndex
 from twofold.vectors.checks import as_matrix, as_vector, is_sound
 from twofold.vectors.choice import APPROXIMATE, FAISS, empty_index, index_in_use
+from twofold.vectors.compact import CompactIndex
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
 from twofold.vectors.flat import FlatIndex
@@ -13,6 +14,7 @@ __all__ = [
     "APPROXIMATE",
     "FAISS",
     "ApproximateIndex",
+    "CompactIndex",
     "ExactIndex",
     "FlatIndex",
     "VectorIndex",

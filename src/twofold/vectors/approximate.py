@@ -138,6 +138,10 @@ class ApproximateIndex:
         """What proposes neighbours; None while the exact index does it all."""
         return self._structure
 
+    def reading(self, stored: object) -> ApproximateIndex:  # noqa: ARG002 - of the protocol
+        """Itself: it has the vectors."""
+        return self
+
     @property
     def takes_long_to_build(self) -> bool:
         """Seconds, or minutes, once there is a structure."""

@@ -25,7 +25,7 @@ Nodes = npt.NDArray[np.int64]
 _LARGEST: Final = 127
 """Codes are whole numbers from minus this to this."""
 _HEADROOM: Final = 1.1
-"""How much larger than those there are the numbers of a later vector may be without being cut off."""
+"""How much larger than those there are the numbers of a later vector may be."""
 _WIDTH: Final = 16
 """FAISS has no fast scan of lengths that this does not divide: vectors are filled up with zeros."""
 _ROUNDING: Final = 1e-5
@@ -37,23 +37,50 @@ class Codes:
     """Vectors of length 1 as codes. Safe to be searched by several threads while another adds: FAISS alone is not.
 
     Args:
-        units: shape (n, dimension), of length 1, at least one.
+        dimension: how many numbers a vector has.
+        largest: the largest number, by amount, that a vector may have; the smaller, the finer are the codes.
 
     Raises:
         RuntimeError: FAISS fails, or does not count right.
     """
 
-    def __init__(self, units: Floats) -> None:
-        self._dimension = units.shape[1]
-        width = -(-self._dimension // _WIDTH) * _WIDTH
-        self._faiss = _empty(width)
-        if not _adds_exactly(width):
+    def __init__(self, dimension: int, largest: float) -> None:
+        self._dimension = dimension
+        self._width = -(-dimension // _WIDTH) * _WIDTH
+        if not _adds_exactly(self._width):
             raise RuntimeError("its sums of 8-bit products are not exact on this machine")
-        self._width = width
-        self._scale = _LARGEST / (_HEADROOM * float(np.abs(units).max()))
+        self._faiss = _empty(self._width)
+        self._scale = _LARGEST / largest
         self._error = 0.0
         self._gate = Gate()
-        self._append(units)
+
+    @classmethod
+    def with_room(cls, dimension: int, largest: float) -> Codes:
+        """None yet, for numbers up to ``largest`` and a little larger; see :class:`Codes`."""
+        return cls(dimension, min(1.0, _HEADROOM * largest))
+
+    @classmethod
+    def restored(cls, dimension: int, codes: npt.NDArray[np.uint8], numbers: npt.NDArray[np.float64]) -> Codes:
+        """What :meth:`parts` gave."""
+        made = cls(dimension, 1.0)
+        made._scale, made._error = map(float, numbers)
+        faiss: Any = load_faiss()
+        if codes.shape[1] != made._width:
+            raise ValueError(f"codes of {codes.shape[1]} bytes")
+        faiss.copy_array_to_vector(np.ascontiguousarray(codes).reshape(-1), made._faiss.codes)
+        made._faiss.ntotal = len(codes)
+        return made
+
+    def parts(self, count: int) -> dict[str, npt.NDArray[np.generic]]:
+        """The first ``count``, to be saved."""
+        with self._gate.together():
+            codes = load_faiss().vector_to_array(self._faiss.codes)[: count * self._width]
+        return {"codes": codes.reshape(count, self._width), "numbers": np.array([self._scale, self._error])}
+
+    def fits(self, units: Floats) -> npt.NDArray[np.bool_]:
+        """Which of these have no larger number than there is room for."""
+        fits: npt.NDArray[np.bool_] = np.abs(units).max(axis=1, initial=0.0) * self._scale <= _LARGEST
+        return fits
 
     @property
     def count(self) -> int:
@@ -67,13 +94,14 @@ class Codes:
         return self.count * self._width
 
     def add(self, after: int, units: Floats) -> bool:
-        """Append vectors of length 1 behind the first ``after``; False if somebody else has taken that place, or if
-        they have numbers so large that all codes are to be made anew.
+        """Append vectors of length 1 that fit in behind the first ``after``; False if somebody else has taken that
+        place.
         """
         with self._gate.alone():
-            if self.count != after or float(np.abs(units).max(initial=0.0)) * self._scale > _LARGEST:
+            if self.count != after:
                 return False
-            self._append(units)
+            for start in range(0, len(units), _BLOCK):
+                self._append(units[start : start + _BLOCK])
             return True
 
     def search(self, query: Floats, known: int, among: npt.NDArray[np.bool_] | None, limit: int) -> tuple[Nodes, float]:
@@ -114,16 +142,13 @@ class Codes:
         return nodes[0], float(scores[0, -1]) / (self._scale * length) + error
 
     def _append(self, units: Floats) -> None:
-        for start in range(0, len(units), _BLOCK):
-            block = units[start : start + _BLOCK]
-            codes = np.zeros((len(block), self._width), dtype=np.float32)
-            own = codes[:, : self._dimension]
-            np.rint(block * np.float32(self._scale), out=own)
-            np.clip(own, -_LARGEST, _LARGEST, out=own)
-            lost = block.astype(np.float64) - own / self._scale
-            self._error = max(self._error, float(np.sqrt(np.add.reduce(lost * lost, axis=1).max())))
-            with threads(BUILD_THREADS if len(block) > 1000 else 1):
-                self._faiss.add(codes)
+        codes = np.zeros((len(units), self._width), dtype=np.float32)
+        own = codes[:, : self._dimension]
+        np.rint(units * np.float32(self._scale), out=own)
+        lost = units.astype(np.float64) - own / self._scale
+        self._error = max(self._error, float(np.sqrt(np.add.reduce(lost * lost, axis=1).max())))
+        with threads(BUILD_THREADS if len(units) > 1000 else 1):
+            self._faiss.add(codes)
 
 
 def _empty(width: int) -> Any:

@@ -166,6 +166,10 @@ class ExactIndex:
         """Itself: there is nothing to be built."""
         return self
 
+    def reading(self, stored: object) -> ExactIndex:  # noqa: ARG002 - of the protocol
+        """Itself: it has the vectors."""
+        return self
+
     @property
     def takes_long_to_build(self) -> bool:
         """There is nothing to be built."""
@@ -250,7 +254,7 @@ class ExactIndex:
         """The record of each row, dead ones included; not to be written to."""
         return self._buffers.keys[: self._size]
 
-    def unit_vectors(self, rows: Rows) -> Floats:
+    def unit_vectors(self, rows: Rows | slice) -> Floats:
         """The vectors of these rows, scaled to a length of 1."""
         return self._buffers.vectors[rows] * self._buffers.inverse_lengths[rows, np.newaxis]
 

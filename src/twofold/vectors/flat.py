@@ -7,7 +7,7 @@ vectors, ties included. Else more are fetched, or all vectors are scanned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -32,6 +32,7 @@ _MOST_FETCHED: Final = 2048
 _FETCHED: Final = 2
 """How many times as many neighbours are fetched as are asked for."""
 _LEAST_FETCHED: Final = 64
+_BLOCK: Final = 4096
 
 
 class FlatIndex:
@@ -89,6 +90,10 @@ class FlatIndex:
         """What proposes neighbours; None while every vector is looked at."""
         return self._codes
 
+    def reading(self, stored: object) -> FlatIndex:  # noqa: ARG002 - of the protocol
+        """Itself: it has the vectors."""
+        return self
+
     @property
     def takes_long_to_build(self) -> bool:
         """Codes are made in a fraction of the time in which the vectors are read."""
@@ -115,14 +120,29 @@ class FlatIndex:
         if self._codes is None and faiss_problem() is not None:
             return self
         try:
-            new = self._rows.unit_vectors(np.arange(self._covered, size))
-            if self._codes is not None and self._codes.add(self._covered, new):
-                return FlatIndex(self._rows, self._codes, size)
-            return FlatIndex(self._rows, Codes(self._rows.unit_vectors(np.arange(size))), size)
+            codes, covered = self._codes, self._covered
+            for block in self._blocks(covered):
+                if codes is None or not codes.fits(block).all() or not codes.add(covered, block):
+                    return self._coded()
+                covered += len(block)
+            return FlatIndex(self._rows, codes, covered)
         except (RuntimeError, MemoryError) as error:  # FAISS's own
             return FlatIndex(
                 self._rows, problem=f"FAISS failed ({error}), so a scan of all vectors stands in for faiss-flat"
             )
+
+    def _coded(self) -> FlatIndex:
+        """The same index with codes of their own for all its rows."""
+        largest = max(float(np.abs(block).max()) for block in self._blocks(0))
+        codes = Codes.with_room(self.dimension, largest)
+        for block in self._blocks(0):
+            codes.add(codes.count, block)
+        return FlatIndex(self._rows, codes, codes.count)
+
+    def _blocks(self, start: int) -> Iterator[Floats]:
+        """The rows from ``start`` on at a length of 1, some thousand at a time."""
+        for first in range(start, self._rows.size, _BLOCK):
+            yield self._rows.unit_vectors(slice(first, min(first + _BLOCK, self._rows.size)))
 
     def parts(self) -> dict[str, npt.NDArray[np.generic]]:
         """See :meth:`ExactIndex.parts`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
@@ -73,6 +73,12 @@ class VectorIndex(Protocol):
 
     def prepared(self) -> Self:
         """The same index with all built that makes it fast; may take long. To be used for one that is kept."""
+        ...
+
+    def reading(self, stored: Callable[[Keys], tuple[Keys, Floats]]) -> Self:
+        """The same index, to be searched in a session in which ``stored`` gives records' vectors, and of which record
+        each is. One that has the vectors itself is that already.
+        """
         ...
 
     @property

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from twofold.backends.protocol import Backend, Capability, CheckReport, StoreInfo
+from twofold.backends.sqlite.background import Background
 from twofold.backends.sqlite.backup import copy_to
 from twofold.backends.sqlite.check import run_check
 from twofold.backends.sqlite.connections import MEMORY
@@ -23,6 +24,7 @@ from twofold.backends.sqlite.reader import Parts, SqliteReader, keyword_problem
 from twofold.backends.sqlite.scrub import scrub
 from twofold.backends.sqlite.sidecar import Sidecar
 from twofold.backends.sqlite.vec0 import Vec0, extension_problem
+from twofold.backends.sqlite.vector_indexes import VectorIndexes
 from twofold.backends.sqlite.vectors import VectorLeg
 from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.backends.sqlite.writer import SqliteWriter
@@ -49,6 +51,7 @@ class SqliteBackend:
         self._file = opened
         analyzer = Analyzer(opened.language, opened.stop_words)
         self._approximate = False
+        self._background = Background()
         self._parts = Parts(
             fields=opened.fields,
             keyword=KeywordIndex(opened.fields, analyzer, settings),
@@ -119,7 +122,7 @@ class SqliteBackend:
         """
         with self._file.pool.reader() as connection:
             yield SqliteReader(connection, self._parts)
-        if self._parts.vectors.wants_to_be_saved:
+        if self._parts.vectors.indexes.wants_to_be_saved:
             self._save_index()
 
     @contextmanager
@@ -218,28 +221,37 @@ class SqliteBackend:
 
     def close(self) -> None:
         """Wait for what is in flight, then close. Calling it again does nothing."""
+        self._background.close()
         self._save_index()
         self._file.close()
 
     def _vector_leg(self, choice: str) -> VectorLeg:
         if choice == "sqlite-vec":
             problem = extension_problem(self._file.driver)
-            return VectorLeg(vec0=None if problem else Vec0(), problem=problem)
-        if choice not in FAISS:
-            return VectorLeg(choice)
-        problem = faiss_problem()
+            return VectorLeg(VectorIndexes(), vec0=None if problem else Vec0(), problem=problem)
+        problem = faiss_problem() if choice in FAISS else None
         if problem is not None:
-            return VectorLeg(problem=problem)
+            return VectorLeg(VectorIndexes(), problem=problem)
         self._approximate = choice in APPROXIMATE
-        sidecar = None if self._file.path == MEMORY else Sidecar(self._file.path, choice)
-        return VectorLeg(choice, sidecar=sidecar)
+        if self._file.path == MEMORY:
+            return VectorLeg(VectorIndexes(choice))
+        return VectorLeg(
+            VectorIndexes(
+                choice,
+                sidecar=Sidecar(self._file.path, choice) if choice in FAISS else None,
+                codes=Sidecar(self._file.path, "faiss-codes") if choice in ("auto", "faiss-flat") else None,
+                background=self._background,
+                sessions=self._file.pool.reader,
+                built=self._save_index,
+            )
+        )
 
     def _save_index(self) -> None:
         """Save a built index beside the file, if that can be done at once: it is a cache."""
         if self.read_only or self._file.path == MEMORY:
             return
         with suppress(StoreError, OSError, *driver_errors()), self._file.pool.writer(wait=False) as connection:
-            self._parts.vectors.save(connection)
+            self._parts.vectors.indexes.save(connection)
 
     def _renew_vec0(self) -> None:
         """Bring a vec0 table to where the rows are."""

@@ -18,7 +18,8 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.rows import row_limit
-from twofold.backends.sqlite.vectors import blob_of, spaces_of
+from twofold.backends.sqlite.vector_indexes import spaces_of
+from twofold.backends.sqlite.vectors import blob_of
 from twofold.errors import ConfigurationError, InvalidVectorError
 from twofold.vectors import as_matrix
 

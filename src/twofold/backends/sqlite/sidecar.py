@@ -13,10 +13,10 @@ import json
 import math
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -27,10 +27,15 @@ from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.vectors import VectorIndex
 
-__all__ = ["Sidecar", "sidecar_files"]
+__all__ = ["Parts", "Sidecar", "sidecar_files"]
+
+Parts: TypeAlias = "Mapping[str, npt.NDArray[np.generic]]"
+"""An index as it is saved: arrays by name."""
+
+_T = TypeVar("_T")
 
 _MAGIC: Final = b"twofold index 1\n"
-_DTYPES: Final = ("<i8", "<f4", "|u1")
+_DTYPES: Final = ("<i8", "<f4", "<f8", "|u1")
 _STAMP: Final = "sidecar:"
 """The value of this name and the index's kind in ``meta``: generation, bytes and digest of the sidecar."""
 
@@ -60,13 +65,13 @@ class Sidecar:
         self._path = Path(f"{path}.{kind}")
         self._kind = kind
 
-    def load(self, connection: Connection, head: Head, empty: VectorIndex) -> tuple[int, VectorIndex] | None:
+    def load(self, connection: Connection, head: Head, restored: Callable[[Parts], _T]) -> tuple[int, _T] | None:
         """The saved index and its generation, if the session's snapshot can bring it up to date; else None.
 
         Args:
             connection: of the session.
             head: of the session.
-            empty: an index of the right kind and dimension.
+            restored: makes the index of its parts.
         """
         stamp = self._stamp(connection)
         if stamp is None or not head.pruned <= stamp.generation <= head.generation:
@@ -81,7 +86,7 @@ class Sidecar:
                 header, parts = _read(file)
             if header != self._header(head):
                 return None
-            return stamp.generation, empty.restored(parts)
+            return stamp.generation, restored(parts)
         except (OSError, ValueError, KeyError, RuntimeError):  # RuntimeError: FAISS of another release
             return None
 

@@ -20,7 +20,8 @@ from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.reader import Parts, SqliteReader
 from twofold.backends.sqlite.rows import COLUMNS, load_fields, store_time, to_row
 from twofold.backends.sqlite.touches import touch_rows
-from twofold.backends.sqlite.vectors import blob_of, spaces_of
+from twofold.backends.sqlite.vector_indexes import spaces_of
+from twofold.backends.sqlite.vectors import blob_of
 from twofold.errors import ConfigurationError, InvalidRecordError, InvalidVectorError, RecordNotFoundError
 from twofold.types import Owner, Record
 from twofold.vectors import as_matrix, is_sound

@@ -16,7 +16,7 @@ import pytest
 
 from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite import sidecar as sidecar_module
-from twofold.backends.sqlite import vectors as vectors_module
+from twofold.backends.sqlite import vector_indexes as vectors_module
 from twofold.backends.sqlite import writer as writer_module
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.backends.sqlite.sidecar import Sidecar, sidecar_files
@@ -295,7 +295,10 @@ def test_a_stamp_that_cannot_be_read_is_none(path: Path, stamp: str) -> None:
     with closing(SqliteBackend.open(path)) as backend, backend._file.pool.writer() as connection:
         connection.execute("INSERT INTO meta VALUES ('sidecar:faiss-flat', ?)", (stamp,))
         head = sidecar_module.Head(5, "fake", 2, "", 0)
-        assert Sidecar(str(path), "faiss-flat").load(connection, head, vectors_module.empty_index("exact", 2)) is None
+        assert (
+            Sidecar(str(path), "faiss-flat").load(connection, head, vectors_module.empty_index("exact", 2).restored)
+            is None
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from twofold.backends.protocol import Visibility
-from twofold.backends.sqlite import vectors, visible_keys
+from twofold.backends.sqlite import vector_indexes, visible_keys
 from twofold.backends.sqlite import writer as writer_module
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.config import StoreSettings
@@ -41,7 +41,7 @@ def open_backend(settings: Callable[..., StoreSettings]) -> Iterator[Callable[..
 def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the vector leg has SQL do for whole lists of keys and for vectors."""
     asked: list[str] = []
-    for module, name in ((visible_keys, "_listing"), (visible_keys, "_span"), (vectors, "_with_vectors")):
+    for module, name in ((visible_keys, "_listing"), (visible_keys, "_span"), (vector_indexes, "_with_vectors")):
         original = getattr(module, name)
 
         def spy(*args: Any, original: Any = original, name: str = name) -> Any:
@@ -81,7 +81,7 @@ def test_what_changed_is_all_that_is_read(open_backend: Callable[..., SqliteBack
     backend = open_backend(tmp_path / "store.db")
     keys = add(backend, *(f"m{n}" for n in range(100)))
     assert near(backend, SHARED) == set(keys)
-    (index,) = backend._parts.vectors._indexes.values()
+    (index,) = backend._parts.vectors.indexes._indexes.values()
     with backend.write() as writer:
         writer.delete(keys[:1])
         writer.set_archived(keys[1:2], NEW_YEAR)
@@ -125,10 +125,10 @@ def test_a_snapshot_behind_the_index_gets_its_own(open_backend: Callable[..., Sq
     with backend.read() as before_anything_is_kept:
         (third,) = add(backend, "c")
         assert near(backend) == {*keys, third}
-        for n in range(2 * vectors.KEPT_INDEXES):
+        for n in range(2 * vector_indexes.KEPT_INDEXES):
             add(backend, f"later{n}")
             near(backend)
-        assert len(backend._parts.vectors._indexes) == vectors.KEPT_INDEXES
+        assert len(backend._parts.vectors.indexes._indexes) == vector_indexes.KEPT_INDEXES
         found = before_anything_is_kept.nearest(EAST, EVERYTHING, 100)
     assert {candidate.key for candidate in found.candidates} == set(keys)
     assert near(backend) >= {*keys, third}

@@ -1,0 +1,144 @@
+"""Codes in memory, vectors elsewhere: the same answers, few of the vectors read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from twofold.errors import InvalidVectorError
+from twofold.vectors import CompactIndex, ExactIndex, faiss_library
+
+pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
+
+NONE = np.empty(0, dtype=np.int64)
+Matrix = npt.NDArray[np.float32]
+
+
+def clustered(count: int, dimension: int = 32, seed: int = 0) -> Matrix:
+    chance = np.random.default_rng(seed)
+    centres = chance.standard_normal((max(1, count // 200), dimension))
+    near = centres[chance.integers(0, len(centres), count)] + 0.7 * chance.standard_normal((count, dimension))
+    return near.astype(np.float32)
+
+
+class File:
+    """Where the vectors are; it counts how many of them are read."""
+
+    def __init__(self, vectors: Matrix) -> None:
+        self.keys = np.arange(len(vectors))
+        self.vectors = vectors
+        self.read = 0
+
+    def batches(self, size: int = 700) -> Iterator[tuple[Any, Matrix]]:
+        for start in range(0, len(self.keys), size):
+            yield self.keys[start : start + size], self.vectors[start : start + size]
+
+    def __call__(self, keys: Any) -> tuple[Any, Matrix]:
+        wanted = np.isin(self.keys, keys)
+        self.read += int(np.count_nonzero(wanted))
+        return self.keys[wanted], self.vectors[wanted]
+
+
+def filled(vectors: Matrix) -> tuple[CompactIndex, ExactIndex, File]:
+    file = File(vectors)
+    index = CompactIndex.built(vectors.shape[1], file.batches(), lambda: False)
+    assert index is not None
+    exact = ExactIndex.empty(vectors.shape[1]).updated(NONE, file.keys, vectors)
+    return index, exact, file
+
+
+def assert_same(index: CompactIndex, file: File, exact: ExactIndex, query: Matrix, visible: Any = None) -> None:
+    for limit in (1, 10, 100):
+        found, truth = (each.search(query, visible, limit) for each in (index.reading(file), exact))
+        assert [each.tolist() for each in found] == [each.tolist() for each in truth]
+
+
+def test_it_finds_what_a_scan_finds_and_reads_few() -> None:
+    index, exact, file = filled(clustered(30_000))
+    file.read = 0
+    for query in clustered(10, seed=0):
+        assert_same(index, file, exact, query)
+    assert file.read < 10 * 3 * 4096
+    assert len(index) == 30_000
+    assert index.nbytes < 30_000 * 32 * 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.9])
+def test_among_the_visible(share: float) -> None:
+    index, exact, file = filled(clustered(8000))
+    visible = np.flatnonzero(np.random.default_rng(1).random(8000) < share)
+    for query in clustered(5, seed=3):
+        assert_same(index, file, exact, query, visible)
+
+
+def test_numbers_that_no_code_is_large_enough_for_stand_beside_them() -> None:
+    vectors = clustered(25_000)
+    vectors[24_000:] = np.eye(32, dtype=np.float32)[np.arange(1000) % 32] + np.float32(0.01) * vectors[24_000:]
+    index, exact, file = filled(vectors)
+    assert_same(index, file, exact, vectors[24_005])
+    assert_same(index, file, exact, vectors[5])
+
+
+def test_changes_are_seen_before_and_after_they_have_codes() -> None:
+    vectors = clustered(6000)
+    index, exact, file = filled(vectors[:5000])
+    for start in range(5000, 6000, 250):
+        new = np.arange(start, start + 250)
+        gone = np.arange(start - 5000, start - 4900)
+        file.keys = np.concatenate([file.keys[~np.isin(file.keys, gone)], new])
+        file.vectors = vectors[file.keys]
+        index = index.updated(gone, new, vectors[new]).prepared()
+        exact = exact.updated(gone, new, vectors[new])
+        assert index.keys.tolist() == exact.keys.tolist()
+        assert_same(index, file, exact, vectors[start])
+        assert_same(index, file, exact, vectors[gone[0]])
+
+
+def test_many_equal_ones_are_all_there() -> None:
+    vectors = clustered(9000)
+    vectors[1000:7000] = vectors[7]
+    index, exact, file = filled(vectors)
+    assert_same(index, file, exact, vectors[7])
+
+
+def test_it_can_be_called_off() -> None:
+    assert CompactIndex.built(32, File(clustered(2000)).batches(), lambda: True) is None
+
+
+def test_of_nothing() -> None:
+    index, exact, file = filled(clustered(0))
+    assert len(index) == 0
+    assert_same(index, file, exact, np.ones(32, dtype=np.float32))
+
+
+def test_it_is_restored_as_it_was_saved() -> None:
+    vectors = clustered(5000)
+    index, exact, file = filled(vectors)
+    new = clustered(10, seed=9)
+    index = index.updated(np.arange(50), np.arange(5000, 5010), new)
+    exact = exact.updated(np.arange(50), np.arange(5000, 5010), new)
+    file.keys, file.vectors = (
+        np.concatenate([np.arange(50, 5000), np.arange(5000, 5010)]),
+        np.concatenate([vectors[50:], new]),
+    )
+    again = CompactIndex.empty(32).restored(index.parts())
+    assert again.keys.tolist() == exact.keys.tolist()
+    for query in (vectors[3], vectors[70], new[4]):
+        assert_same(again, file, exact, query)
+
+
+def test_parts_of_another_dimension_are_refused() -> None:
+    index, _, _ = filled(clustered(3000))
+    with pytest.raises(ValueError, match="bytes"):
+        CompactIndex.empty(64).restored(index.parts())
+
+
+@pytest.mark.parametrize("query", [np.zeros(32, dtype=np.float32), np.full(32, np.nan, dtype=np.float32)])
+def test_a_query_that_is_none(query: Matrix) -> None:
+    index, _, file = filled(clustered(3000))
+    with pytest.raises(InvalidVectorError):
+        index.reading(file).search(query, None, 5)
