@@ -30,7 +30,7 @@ _WIDTH: Final = 16
 """FAISS has no fast scan of lengths that this does not divide: vectors are filled up with zeros."""
 _ROUNDING: Final = 1e-5
 """More than what float32 does to all this."""
-_BLOCK: Final = 4096
+_BLOCK: Final = 1024
 
 
 class Codes:

@@ -32,7 +32,7 @@ _MOST_FETCHED: Final = 2048
 _FETCHED: Final = 2
 """How many times as many neighbours are fetched as are asked for."""
 _LEAST_FETCHED: Final = 64
-_BLOCK: Final = 4096
+_BLOCK: Final = 1024
 
 
 class FlatIndex:

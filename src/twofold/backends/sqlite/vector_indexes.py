@@ -33,7 +33,7 @@ KEPT_INDEXES: Final = 4
 FLOATS_IN_MEMORY: Final = 256 * 1024 * 1024
 """How many bytes of vectors are kept in memory; of more, ``auto`` and ``faiss-flat`` keep the codes alone."""
 _JOB: Final = "vector index"
-_BATCH: Final = 4096
+_BATCH: Final = 1024
 
 
 def spaces_of(connection: Connection, fingerprint: str | None) -> dict[str, int]:
@@ -221,13 +221,12 @@ def _brought_up(connection: Connection, head: Head, generation: int, index: Vect
 def _with_vectors(
     index: VectorIndex, connection: Connection, head: Head, source: str, params: tuple[Any, ...], removed: Keys
 ) -> VectorIndex:
-    """``index`` without ``removed`` and with the vectors of ``source``."""
-    keys: list[Keys] = [np.empty(0, dtype=np.int64)]
-    vectors: list[Matrix] = [np.empty((0, _dimension(head)), dtype=np.float32)]
-    for own, matrix in _stored_vectors(connection, head, source, params):
-        keys.append(own)
-        vectors.append(matrix)
-    return index.updated(removed, np.concatenate(keys), np.concatenate(vectors))
+    """``index`` without ``removed`` and with the vectors of ``source``; in memory they are there but once."""
+    nothing = np.empty(0, dtype=np.int64), np.empty((0, _dimension(head)), dtype=np.float32)
+    index = index.updated(removed, *nothing)
+    for keys, vectors in _stored_vectors(connection, head, source, params):
+        index = index.updated(nothing[0], keys, vectors)
+    return index
 
 
 def _stored_vectors(
