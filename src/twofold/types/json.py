@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from twofold.errors import InvalidRecordError
 
-__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json", "is_storable", "load_json"]
+__all__ = ["MAX_DEPTH", "checked_json", "checked_text", "dump_json", "dump_texts", "is_storable", "load_json"]
 
 MAX_DEPTH = 100
 """How deep JSON may nest; SQLite's own limit is 1,000, Python's recursion limit is close to it."""
@@ -16,6 +17,7 @@ MAX_DEPTH = 100
 _INT64 = range(-(2**63), 2**63)
 
 _DECODE = json.JSONDecoder().raw_decode
+_QUOTE = json.encoder.encode_basestring
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -78,6 +80,13 @@ def checked_json(value: Any, what: str, _depth: int = 0) -> Any:
 def dump_json(value: Any) -> str:
     """Compact UTF-8 JSON of what :func:`checked_json` let through."""
     return _ENCODE(value)
+
+
+def dump_texts(texts: Mapping[str, object]) -> str | None:
+    """The same of a dict of texts, at a quarter of the price; None if a value is none."""
+    if not all(isinstance(text, str) for text in texts.values()):
+        return None
+    return "{" + ",".join([f"{_QUOTE(name)}:{_QUOTE(str(text))}" for name, text in texts.items()]) + "}"
 
 
 def load_json(text: str) -> Any:

@@ -12,7 +12,7 @@ from twofold.backends.sqlite.faults import DAMAGED_ADVICE
 from twofold.backends.sqlite.schema import SCOPE_CODES
 from twofold.errors import CorruptStoreError
 from twofold.types import Fields, Owner, Record
-from twofold.types.json import dump_json, load_json
+from twofold.types.json import dump_json, dump_texts, load_json
 
 __all__ = [
     "COLUMNS",
@@ -129,7 +129,7 @@ def load_owner(scope: int, name: str) -> Owner:
 
 def store_fields(fields: Fields) -> str | bytes:
     """JSON: text, or bytes where the text holds a lone surrogate, which SQLite's UTF-8 has no place for."""
-    stored = dump_json(dict(fields))
+    stored = dump_texts(fields) or dump_json(dict(fields))
     if not stored.isascii():
         try:
             stored.encode()
@@ -159,6 +159,7 @@ def count_parts(fields: Fields) -> int:
 
 def to_row(record: Record) -> tuple[Any, ...]:
     """The values of :data:`COLUMNS`."""
+    created_at = store_time(record.created_at)
     return (
         record.id,
         SCOPE_CODES[record.scope],
@@ -175,9 +176,9 @@ def to_row(record: Record) -> tuple[Any, ...]:
         record.importance,
         record.strength,
         record.access_count,
-        store_time(record.created_at),
-        store_time(record.updated_at),
-        store_time(record.last_accessed),
+        created_at,
+        created_at if record.updated_at is record.created_at else store_time(record.updated_at),
+        created_at if record.last_accessed is record.created_at else store_time(record.last_accessed),
         _store_optional(record.event_at),
         _store_optional(record.valid_from),
         _store_optional(record.valid_to),
