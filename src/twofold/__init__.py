@@ -57,6 +57,8 @@ from twofold.errors import (
     WrongTenantError,
 )
 from twofold.filters import A, F, Filter
+from twofold.rerankers import CrossEncoderReranker, Reranker
+from twofold.search import LanguageModel
 from twofold.store import HybridStore, Info, Marks
 from twofold.store import open_store as open
 from twofold.types import (
@@ -66,6 +68,7 @@ from twofold.types import (
     Degradation,
     DegradationCode,
     Direction,
+    Diversity,
     Dropped,
     EmbedReport,
     Explanation,
@@ -88,6 +91,7 @@ from twofold.types import (
     PruneReport,
     Record,
     ReembedReport,
+    Reranked,
     Scope,
     SearchResult,
     Stage,
@@ -112,10 +116,12 @@ __all__ = [
     "ContextBundle",
     "ContextTemplate",
     "CorruptStoreError",
+    "CrossEncoderReranker",
     "Damage",
     "Degradation",
     "DegradationCode",
     "Direction",
+    "Diversity",
     "DriverConflictError",
     "Dropped",
     "EmbedReport",
@@ -142,6 +148,7 @@ __all__ = [
     "InvalidFilterError",
     "InvalidRecordError",
     "InvalidVectorError",
+    "LanguageModel",
     "LeftOut",
     "LegScore",
     "Link",
@@ -168,6 +175,8 @@ __all__ = [
     "Record",
     "RecordNotFoundError",
     "ReembedReport",
+    "Reranked",
+    "Reranker",
     "Scope",
     "SearchParams",
     "SearchResult",

@@ -20,8 +20,10 @@ from twofold import (
     CheckReport,
     ContextBundle,
     ContextTemplate,
+    CrossEncoderReranker,
     Degradation,
     Direction,
+    Diversity,
     Embedder,
     Explanation,
     ExportReport,
@@ -45,6 +47,8 @@ from twofold import (
     Outcome,
     Owner,
     Record,
+    Reranked,
+    Reranker,
     Scope,
     SearchParams,
     SearchResult,
@@ -107,8 +111,31 @@ def searching(store: HybridStore) -> None:
         assert_type(hit.why, str)
         assert_type(hit.explanation, Explanation)
         assert_type(hit.explanation.legs["keyword"], LegScore)
+        assert_type(hit.explanation.reranked, Reranked | None)
+        assert_type(hit.explanation.diversity, Diversity | None)
     store.search("query", vector=[0.1, 0.2], access=Access(user="u1", rooms=("r1",)))
+    store.search("query", phrasings=["the same"], params=SearchParams(mmr_lambda=0.5, rerank=20, hyde="never"))
+    store.search("query", params=SearchParams(hyde="now and then"))  # type: ignore[arg-type]
     store.search("query", limit=5)  # type: ignore[call-arg]
+
+
+def helped() -> None:
+    def lengths(query: str, texts: Sequence[str]) -> list[int]:
+        return [len(text) for text in texts]
+
+    async def later(query: str, texts: Sequence[str]) -> list[float]:
+        return [1.0 for _ in texts]
+
+    class Model:
+        def complete(self, prompt: str) -> str:
+            return prompt
+
+    own: Reranker = lengths
+    twofold.open("memory.db", reranker=own, hyde=lambda question: question)
+    twofold.open("memory.db", reranker=later, hyde=Model())
+    twofold.open("memory.db", reranker=CrossEncoderReranker("m", device="cpu"))
+    twofold.open("memory.db", reranker=5)  # type: ignore[arg-type]
+    twofold.open("memory.db", hyde=5)  # type: ignore[arg-type]
 
 
 def linking(store: HybridStore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import pytest
 
 import twofold
 from twofold import GivenVectors, HybridStore, SearchParams, SearchResult, StoreSettings
-from twofold.testing import FakeClock
+from twofold.testing import FakeClock, FakeEmbedder, TableEmbedder
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 NONE = SearchParams(prior="none", adjacency=0)
@@ -159,6 +159,30 @@ CASES = {
         Case({"min_similarity": 0.5}, lambda before, after: "vector" not in legs_of("beside", after)
              and "vector" in legs_of("beside", before)),
     ],
+    "mmr_lambda": [
+        Case(
+            {"mmr_lambda": 0.1},
+            lambda before, after: before.ids == ("fresh", "strong") and after.ids == ("fresh", "loud"),
+            text="plain",
+            k=2,
+        )
+    ],
+    "mmr_pool": [
+        Case(
+            {"mmr_pool": 2},
+            lambda before, after: after.ids == ("fresh", "strong") != before.ids,
+            replace(NONE, mmr_lambda=0.1),
+            text="plain",
+            k=2,
+        )
+    ],
+    "mmr_relevance": [
+        Case(
+            {"mmr_relevance": "cosine"},
+            lambda before, after: before[1].id == "beside" and after[1].id == "fresh",
+            replace(NONE, mmr_lambda=1.0),
+        )
+    ],
     "expand": [Case({"expand": 5}, lambda before, after: not before.linked and bool(after.linked), k=1)],
     "hops": [Case({"hops": 2}, lambda before, after: len(after.linked) > len(before.linked), LINKS, k=1)],
     "link_kinds": [Case({"link_kinds": ("other",)}, lambda before, after: not after.linked, LINKS, k=1)],
@@ -170,12 +194,17 @@ CASES = {
         Case({"include_archived": True}, lambda before, after: set(after.ids) - set(before.ids) == {"archived"})
     ],
     "trace": [Case({"trace": True}, lambda before, after: before.trace is None and bool(after.trace))],
+    "rerank": [],
+    "hyde": [],
+    "hyde_words": [],
+    "hyde_vector": [],
     "touch": [],
     "touch_growth": [],
     "field_aggregation": [],
 }  # fmt: skip
-"""``touch`` and ``touch_growth`` change the store and not the answer; their test stands below. What
-``field_aggregation`` does shows in a store of several fields, with the tests of those."""
+"""``touch`` and ``touch_growth`` change the store and not the answer; their test stands below, and those of ``rerank``
+and HyDE, which take a helper. What ``field_aggregation`` does shows in a store of several fields, with the tests of
+those."""
 
 
 @pytest.fixture(scope="module")
@@ -240,3 +269,45 @@ def test_touch_counts_and_its_growth_strengthens() -> None:
     assert after(touch=True) == (2, 2.0**2)
     assert after(touch=True, touch_growth=1.5) == (2, 1.5**2)
     assert after(touch=True, touch_growth=1.0) == (2, 1.0)
+
+
+def test_rerank_is_how_many_the_reranker_judges() -> None:
+    def shorter_is_better(query: str, texts: Sequence[str]) -> list[float]:
+        return [1 / len(text) for text in texts]
+
+    with twofold.open(":memory:", reranker=shorter_is_better) as store:
+        store.add_many([{"id": "long", "text": "kettle kettle kettle"}, {"id": "short", "text": "kettle of steel"}])
+        found = {most: store.search("kettle", params=SearchParams(rerank=most)) for most in (0, 1, 2)}
+        assert {most: each.ids for most, each in found.items()} == {
+            0: ("long", "short"), 1: ("long", "short"), 2: ("short", "long")
+        }  # fmt: skip
+        assert scores(found[2]) == {"short": 1 / 15, "long": 1 / 20}
+        assert scores(found[1]) == {"long": 1 / 20, "short": 1 / 20}  # never above what was judged
+
+
+def test_hyde_is_for_which_questions_and_what_its_vector_does() -> None:
+    table = TableEmbedder({"lonely": [1.0, 0.0], "written": [0.0, 1.0], "one of two": [0.0, 1.0]})
+
+    def cosine(**params: Any) -> float:
+        with twofold.open(":memory:", embedder=table, hyde=lambda question: "written") as store:
+            store.add("one of two", id="a")
+            found = store.search("lonely", params=SearchParams(**params))
+            return found[0].explanation.legs["vector"].raw
+
+    joined = pytest.approx(0.5**0.5)
+    assert cosine() == cosine(hyde="always") == joined
+    assert cosine(hyde="never") == 0.0
+    assert cosine(hyde_vector="replace") == 1.0
+
+
+def test_hyde_words_is_how_short_a_short_question_is() -> None:
+    asked: list[str] = []
+
+    def writes(question: str) -> str:
+        asked.append(question)
+        return "an answer"
+
+    with twofold.open(":memory:", embedder=FakeEmbedder(), hyde=writes) as store:
+        for most in (2, 3):
+            store.search("lonely kettle pager", params=SearchParams(hyde_words=most))
+            assert len(asked) == most - 2

@@ -407,7 +407,8 @@ def test_vectors_of_another_embedder_are_never_compared(tmp_path: Any) -> None:
                 store.search("kettle", mode="vector")
             with pytest.raises(ConfigurationError):
                 store.add("given", vector=[1.0] * (other.dimension or 0))
-    with twofold.open(path, embedder=FakeEmbedder(8, name="one")) as store:
+    settings = StoreSettings(embedding=BY_HAND)
+    with twofold.open(path, embedder=FakeEmbedder(8, name="one"), settings=settings) as store:
         assert store.search("kettle").has(DegradationCode.VECTORS_PENDING)
         assert store.search("kettle", mode="vector").ids == ("m1",)
         assert store.check().ok

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -24,16 +23,17 @@ from twofold.cli.options import (
     Namespace,
     Preset,
     Rooms,
+    Settings,
     Store,
     Tenant,
     User,
     Where,
     access_of,
     filter_of,
+    params_of,
     words_of,
 )
 from twofold.cli.reading_input import Input, parsed_json
-from twofold.config import SearchParams
 from twofold.errors import ConfigurationError, TwofoldError
 from twofold.types import Hit, Mode
 
@@ -199,6 +199,23 @@ def search(
     project: Annotated[
         str | None, typer.Option(help="What it is about; records of other projects count half, insights in full.")
     ] = None,
+    phrasing: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="The same asked in other words; repeatable.")
+    ] = None,
+    mmr: Annotated[
+        float | None,
+        typer.Option(metavar="LAMBDA", help="Hits that also differ from each other: 1 least, 0 most. Default: not so."),
+    ] = None,
+    reranker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="What puts the best in a better order: cross-encoder, cross-encoder:<model>."
+        ),
+    ] = None,
+    hyde: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What an answer might say: it is looked for by meaning too.")
+    ] = None,
+    setting: Settings = None,
     why: Annotated[bool, typer.Option("--why", help="Show each leg's rank and score.")] = False,
     store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
@@ -218,10 +235,18 @@ def search(
     "degradations": [{"code", "message"}]}; with --expand "linked" too, like "hits" and with "path": [{"start", "end",
     "kind", "weight", "forward"}].
     """
-    params = _params(preset, expand=expand, hops=hops, touch=touch, project=project)
+    always = None if hyde is None else "always"
+    params = params_of(
+        preset, setting, expand=expand, hops=hops, touch=touch or None, project=project, mmr_lambda=mmr, hyde=always
+    )
+    if hops is not None and not params.expand:
+        raise ConfigurationError("--hops goes with --expand")
     asker, only = access_of(user, room), filter_of(where)
-    with opened(store, tenant, embedder, index=index) as it:
-        result = it.store.search(text, access=asker, k=k, offset=offset, where=only, mode=mode, params=params)
+    writer = None if hyde is None else lambda _: hyde
+    with opened(store, tenant, embedder, index=index, reranker=reranker, hyde=writer) as it:
+        result = it.store.search(
+            text, access=asker, k=k, offset=offset, where=only, mode=mode, params=params, phrasings=phrasing or ()
+        )
     if as_json:
         render.print_json(render.search_json(result, linked=params.expand > 0))
     elif result.hits:
@@ -237,23 +262,6 @@ def search(
         if not as_json:
             render.print_note("nothing found")
         raise typer.Exit(_NOTHING)
-
-
-def _params(
-    preset: str | None, *, expand: int | None, hops: int | None, touch: bool, project: str | None
-) -> SearchParams:
-    """How to rank: the preset, with what was asked for besides."""
-    base = SearchParams() if preset is None else SearchParams.preset(preset)
-    params = replace(
-        base,
-        expand=base.expand if expand is None else expand,
-        hops=base.hops if hops is None else hops,
-        touch=touch or base.touch,
-        project=project,
-    )
-    if hops is not None and not params.expand:
-        raise ConfigurationError("--hops goes with --expand")
-    return params
 
 
 def _hit_row(hit: Hit, *, why: bool, way: bool) -> tuple[object, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -20,15 +19,16 @@ from twofold.cli.options import (
     Index,
     Preset,
     Rooms,
+    Settings,
     Store,
     Tenant,
     User,
     Where,
     access_of,
     filter_of,
+    params_of,
 )
 from twofold.cli.reading_input import parsed_json, text_of
-from twofold.config import SearchParams
 from twofold.context import ContextBundle, Message, as_messages
 from twofold.errors import ConfigurationError
 from twofold.types import Mode
@@ -72,6 +72,7 @@ def context(
     ] = None,
     touch: Annotated[bool, typer.Option("--touch", help="Count the memories that are told as used.")] = False,
     preset: Preset = None,
+    setting: Settings = None,
     form: Annotated[_Form, typer.Option("--as", help="One text, or the messages as JSON.")] = _Form.TEXT,
     store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
@@ -97,8 +98,7 @@ def context(
         raise ConfigurationError("standard input can be read once: give - once")
     said = [] if messages is None else list(_messages(messages))
     words = None if template is None else text_of(template, sys.stdin.buffer).rstrip("\n")
-    base = SearchParams() if preset is None else SearchParams.preset(preset)
-    params = replace(base, expand=base.expand if expand is None else expand, touch=touch or base.touch)
+    params = params_of(preset, setting, expand=expand, touch=touch or None)
     asker, only = access_of(user, room), filter_of(where)
     with opened(store, tenant, embedder, index=index) as it:
         bundle = it.store.context(

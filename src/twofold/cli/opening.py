@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +36,9 @@ AUTO: Final = "auto"
 """The embedder that the file's vectors are of; local for a new file, if the extra is installed; else none."""
 NONE: Final = "none"
 """No embedder: keywords alone."""
+
+_TO_LOAD_A_MODEL: Final = 300.0
+"""Seconds that a command waits for its reranker, whose model it has to load each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ def opened(
     index: str | None = None,
     make: bool = False,
     fields: tuple[str, ...] | None = None,
+    reranker: str | None = None,
+    hyde: Callable[[str], str] | None = None,
 ) -> Iterator[OpenedStore]:
     """The store at ``path``, closed after the block.
 
@@ -92,6 +97,8 @@ def opened(
         index: what finds the nearest vectors. Default: the setting's.
         make: whether a new file is made where there is none.
         fields: what a new file has. Default: the setting's.
+        reranker: what puts hits in a better order. Default: nothing.
+        hyde: what writes for HyDE. Default: nothing.
 
     Raises:
         ConfigurationError: there is no such file, and ``make`` is not given; or there is no such index.
@@ -102,13 +109,17 @@ def opened(
         settings = replace(settings, index=index)  # type: ignore[arg-type]  # any other text is refused, in clear words
     if fields is not None:
         settings = replace(settings, fields=fields)
+    if reranker is not None:
+        settings = replace(settings, rerank_deadline=_TO_LOAD_A_MODEL)
     if not make:
         _refuse_missing(path, tenant)
     choice = _Choice(None if embedder == NONE else embedder, f"--embedder {embedder}")
     if embedder == AUTO:
         with twofold.open(path, tenant=tenant, settings=settings) as store:
             choice = _chosen_for(store)
-    with twofold.open(path, tenant=tenant, embedder=choice.embedder, settings=settings) as store:
+    with twofold.open(
+        path, tenant=tenant, embedder=choice.embedder, reranker=reranker, hyde=hyde, settings=settings
+    ) as store:
         yield OpenedStore(store, choice.because, choice.warning)
 
 

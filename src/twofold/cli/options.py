@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,7 +10,7 @@ import typer
 
 from twofold.cli.opening import checked_embedder
 from twofold.cli.reading_input import parsed_json
-from twofold.config import INDEXES, PRESETS, StoreSettings
+from twofold.config import INDEXES, PRESETS, SearchParams, StoreSettings
 from twofold.errors import ConfigurationError
 from twofold.types import Access
 
@@ -22,12 +23,14 @@ __all__ = [
     "Namespace",
     "Preset",
     "Rooms",
+    "Settings",
     "Store",
     "Tenant",
     "User",
     "Where",
     "access_of",
     "filter_of",
+    "params_of",
     "words_of",
 ]
 
@@ -75,6 +78,16 @@ Preset = Annotated[
 ]
 
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of a search by its name in SearchParams, e.g. min_score=0.5; repeatable.",
+    ),
+]
+
+
 def access_of(user: str | None, rooms: list[str] | None) -> Access:
     """Who asks."""
     return Access(user=user, rooms=tuple(rooms or ()))
@@ -92,6 +105,27 @@ def filter_of(where: str | None) -> dict[str, object] | None:
     if not isinstance(value, dict):
         raise ConfigurationError('--where is a JSON object such as {"lang": "en"}')
     return value
+
+
+def params_of(preset: str | None, settings: list[str] | None, **options: object) -> SearchParams:
+    """How to rank: the preset, with the settings that ``--set`` spells and the options that were given.
+
+    A value is JSON where it can be read as that, else text.
+
+    Raises:
+        ConfigurationError: there is no such preset or setting, or a value is outside of its range.
+    """
+    changes = {name: value for name, value in options.items() if value is not None}
+    for each in settings or ():
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise ConfigurationError(f"--set is NAME=VALUE, e.g. min_score=0.5, not {each!r}")
+        try:
+            given = json.loads(value)
+        except ValueError:
+            given = value
+        changes[name.strip()] = tuple(given) if isinstance(given, list) else given
+    return SearchParams.preset("rrf" if preset is None else preset, **changes)
 
 
 def words_of(namespace: str | None) -> tuple[str, ...]:

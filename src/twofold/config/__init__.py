@@ -4,6 +4,7 @@ from twofold.config.search import PRESETS, FusionFunction, SearchParams
 from twofold.config.store import (
     DEFAULT_FIELDS,
     DEFAULT_LANGUAGE,
+    HYDE_PROMPT,
     INDEXES,
     EmbeddingSettings,
     StoreSettings,
@@ -13,6 +14,7 @@ from twofold.config.store import (
 __all__ = [
     "DEFAULT_FIELDS",
     "DEFAULT_LANGUAGE",
+    "HYDE_PROMPT",
     "INDEXES",
     "PRESETS",
     "EmbeddingSettings",

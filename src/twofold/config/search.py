@@ -119,6 +119,32 @@ class SearchParams:
     """Hits below this score (0 to 1) are left out. Default: none are."""
     min_similarity: float | None = None
     """Candidates of the vector leg below this cosine (-1 to 1) are left out. Default: none are."""
+    hyde: Literal["never", "short", "always"] = "short"
+    """For which questions the store's HyDE writer, where it was opened with one (``twofold.open(..., hyde=...)``),
+    writes a text that might answer them, whose vector the vector leg looks for: ``never``, ``short`` ones, or
+    ``always``; keywords are those of the question. A ready ``vector`` is used as it is. Default: ``short`` (Gao et al.,
+    "Precise Zero-Shot Dense Retrieval without Relevance Labels", ACL 2023)."""
+    hyde_words: int = 5
+    """How many words a short question has at most, at least 1; two characters of a script without spaces count as a
+    word. Default: 5."""
+    hyde_vector: Literal["join", "replace"] = "join"
+    """What is done with that vector: ``join``, the mean of its direction and of the question's own is looked for, or
+    ``replace``, it alone is. Default: ``join``."""
+    mmr_lambda: float | None = None
+    """Chooses hits that also differ from each other, by maximal marginal relevance: 1 is for the most relevant alone, 0
+    for the most different. It chooses among all candidates and not only the best k, so other hits come in; a hit keeps
+    its score, by which they are then not in order. 0 to 1; 0.5 is usual. Default: none (Carbonell and Goldstein, SIGIR
+    1998)."""
+    mmr_pool: int | None = None
+    """Among how many of the best it chooses, at least 1; the legs' pools then hold so many at least. Default: among all
+    that the pools hold."""
+    mmr_relevance: Literal["score", "cosine"] = "score"
+    """What is relevant to it: the ``score`` that hits have anyway, or the ``cosine`` to the query alone, as in vector
+    stores that know nothing else. Default: ``score``."""
+    rerank: int = 50
+    """How many of the best candidates the store's reranker judges, 0 to 1,000, where it was opened with one
+    (``twofold.open(..., reranker=...)``); pages are cut of those in its order, what it did not judge follows, and a
+    hit's score is the reranker's. 0: it is not asked. Default: 50."""
     expand: int = 0
     """How many records that links lead to from the hits are added in ``SearchResult.linked``, apart from the hits and
     scored below them; 0 to 100. Default: 0."""
@@ -155,6 +181,7 @@ class SearchParams:
             number("min_score", self.min_score, 0, 1)
         if self.min_similarity is not None:
             number("min_similarity", self.min_similarity, -1, 1)
+        self._check_reordering()
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> SearchParams:
@@ -197,9 +224,10 @@ class SearchParams:
     def pools(self, k: int) -> tuple[int, int]:
         """How many candidates the keyword leg and the vector leg give where ``k`` hits are asked for."""
         common = self.pool if self.pool_per_k is None else max(1, self.pool_per_k * k)
+        least = 1 if self.mmr_lambda is None or self.mmr_pool is None else self.mmr_pool
         return (
-            common if self.keyword_pool is None else self.keyword_pool,
-            common if self.vector_pool is None else self.vector_pool,
+            max(least, common if self.keyword_pool is None else self.keyword_pool),
+            max(least, common if self.vector_pool is None else self.vector_pool),
         )
 
     def _check_fusion(self) -> None:
@@ -252,6 +280,17 @@ class SearchParams:
         checked_flag(self.project_only, "project_only")
         if self.project_only and self.project is None:
             raise ConfigurationError("project_only needs to know of which: project='...'")
+
+    def _check_reordering(self) -> None:
+        if self.mmr_lambda is not None:
+            number("mmr_lambda", self.mmr_lambda, 0, 1)
+        if self.mmr_pool is not None:
+            whole("mmr_pool", self.mmr_pool, least=1)
+        one_of("mmr_relevance", self.mmr_relevance, ("score", "cosine"))
+        whole("rerank", self.rerank, least=0, most=1000)
+        one_of("hyde", self.hyde, ("never", "short", "always"))
+        whole("hyde_words", self.hyde_words, least=1)
+        one_of("hyde_vector", self.hyde_vector, ("join", "replace"))
 
     def _check_links(self) -> None:
         whole("expand", self.expand, least=0, most=100)

@@ -16,6 +16,7 @@ from twofold.types.arguments import checked_flag, checked_items
 __all__ = [
     "DEFAULT_FIELDS",
     "DEFAULT_LANGUAGE",
+    "HYDE_PROMPT",
     "INDEXES",
     "EmbeddingSettings",
     "StoreSettings",
@@ -27,6 +28,12 @@ DEFAULT_FIELDS: Final = ("text",)
 
 DEFAULT_LANGUAGE: Final = "english"
 """The language of a new file, where ``StoreSettings.language`` is not set."""
+
+HYDE_PROMPT: Final = (
+    "Write one short passage, as it might stand in somebody's notes, that answers the question below. If you do not "
+    "know the answer make one up. Write the passage alone.\n\nQuestion: {question}"
+)
+"""What a language model is told that writes for HyDE, where ``StoreSettings.hyde_prompt`` does not say otherwise."""
 
 INDEXES: Final = ("auto", "exact", "sqlite-vec", "faiss-flat", "faiss-hnsw", "faiss-ivf")
 """What ``StoreSettings.index`` can be."""
@@ -113,11 +120,27 @@ class StoreSettings:
     """How searches rank where a call does not say."""
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     """How long the embedder is waited for, and when it is asked again."""
+    rerank_deadline: float = 5.0
+    """Seconds that a search waits for its reranker before hits keep the order that they have, above 0; one that fails
+    is left alone for a while as ``embedding`` says. Default: 5."""
+    hyde_deadline: float = 10.0
+    """Seconds that a search waits for its HyDE writer before the question's own vector is used, above 0; one that fails
+    is left alone for a while as ``embedding`` says. Default: 10."""
+    hyde_cache_size: int = 256
+    """How many questions' written texts are kept, those asked for last, so that they are not written again; 0 or more.
+    Default: 256."""
+    hyde_prompt: str = HYDE_PROMPT
+    """What a language model is told that writes for HyDE, with ``{question}`` where the question belongs. A function of
+    the question is given that alone. Default: ``HYDE_PROMPT``."""
     index: Literal["auto", "exact", "sqlite-vec", "faiss-flat", "faiss-hnsw", "faiss-ivf"] = "auto"
     """What finds the nearest vectors; any file can be opened with any. ``exact``, ``sqlite-vec`` (extra
     ``sqlite-vec``) and ``faiss-flat`` (extra ``faiss``) give the same hits; ``faiss-hnsw`` and ``faiss-ivf`` may miss
     a few. One that cannot be loaded is replaced by the exact scan, and each search says so.
-    Default: ``auto``, ``exact`` and from 20,000 vectors on ``faiss-flat`` if it is installed."""
+    Default: ``auto``, ``exact`` and from 2,048 vectors on ``faiss-flat`` if FAISS is installed."""
+    keyword_index_from: int | None = 1_000
+    """How many records a file must have, at least 1, for its words to be kept in memory too: a second search begins to
+    read them in the background, and answers are then the same ones many times sooner, at some ten bytes for each
+    different word of a record. Default: 1,000; None: never."""
     semantic_links: float | None = None
     """The cosine, above 0, at most 1, from which on a write links a record to the nearest three of the same owner and
     namespace, as kind ``semantic`` and with the cosine as weight. Default: no such links are made."""
@@ -153,6 +176,7 @@ class StoreSettings:
             _field_names(self.fields)
         if self.language is not None and (not isinstance(self.language, str) or not self.language):
             raise ConfigurationError(f"language is a word such as 'english', not {self.language!r}")
+        self._check_helpers()
         if self.stop_words is not None:
             words = checked_items(self.stop_words, "stop_words", "stop_words=('the', 'a')")
             if not all(isinstance(word, str) for word in words):
@@ -170,7 +194,7 @@ class StoreSettings:
         number("busy_timeout", self.busy_timeout, math.ulp(0.0), 86_400)
         whole("max_readers", self.max_readers, least=1)
         whole("cache_mib", self.cache_mib, least=1)
-        one_of("index", self.index, INDEXES)
+        self._check_indexes()
         one_of("driver", self.driver, ("auto", "sqlite3", "pysqlite3"))
         one_of("synchronous", self.synchronous, ("NORMAL", "FULL"))
         if self.semantic_links is not None:
@@ -183,6 +207,18 @@ class StoreSettings:
             raise ConfigurationError("search is a SearchParams")
         if not isinstance(self.embedding, EmbeddingSettings):
             raise ConfigurationError("embedding is an EmbeddingSettings")
+
+    def _check_indexes(self) -> None:
+        one_of("index", self.index, INDEXES)
+        if self.keyword_index_from is not None:
+            whole("keyword_index_from", self.keyword_index_from, least=1)
+
+    def _check_helpers(self) -> None:
+        for name in ("rerank_deadline", "hyde_deadline"):
+            number(name, getattr(self, name), math.ulp(0.0), _LONGEST_WAIT)
+        whole("hyde_cache_size", self.hyde_cache_size, least=0)
+        if not isinstance(self.hyde_prompt, str) or "{question}" not in self.hyde_prompt:
+            raise ConfigurationError("hyde_prompt is a text with {question} where the question belongs")
 
 
 def _field_names(fields: object) -> None:

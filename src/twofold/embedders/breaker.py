@@ -70,6 +70,7 @@ class Breaker:
         name: str,
         settings: EmbeddingSettings,
         clock: Callable[[], float],
+        meanwhile: str = "keywords answer alone and new records wait for vectors",
     ) -> None:
         """Begin closed.
 
@@ -77,7 +78,9 @@ class Breaker:
             name: what errors and the log call the embedder.
             settings: after how many failures it opens, and how long for.
             clock: gives seconds that only grow.
+            meanwhile: what the log says that happens while it is down.
         """
+        self._meanwhile = meanwhile
         self._name = name
         self._settings = settings
         self._clock = clock
@@ -189,7 +192,7 @@ class Breaker:
                 self._open(min(self._settings.first_pause, self._settings.longest_pause))
             self._for_queries_only = kind == "query" and isinstance(error, EmbedderTimeoutError) and self._documents > 0
         if begins:
-            logger.warning("%s; keywords answer alone and new records wait for vectors until it is back", error)
+            logger.warning("%s; %s until it is back", error, self._meanwhile)
 
     def _open(self, pause: float) -> None:
         self._state = BreakerState.OPEN

@@ -67,11 +67,24 @@ class CallableEmbedder:
         def answer() -> Any:  # what a user's function gives is checked by the guard
             return self._function(list(texts), kind=kind) if self._takes_kind else self._function(list(texts))
 
-        what = f"the embedder {self._name!r}"
-        result = run_awaitable(answer, what) if _is_async(self._function) else answer()
-        if inspect.isawaitable(result):  # a plain function that hands on what an async one gave
-            result = _awaited(result, what)
-        return result  # type: ignore[no-any-return]
+        return called(self._function, answer, f"the embedder {self._name!r}")  # type: ignore[no-any-return]
+
+
+def called(function: Callable[..., Any], answer: Callable[[], Any], what: str) -> Any:
+    """What ``answer()``, a call of ``function``, gives; if that is async, when it is there.
+
+    Args:
+        function: sync or async.
+        answer: calls it.
+        what: it is, as errors say.
+
+    Raises:
+        ConfigurationError: it is async, and this thread runs an event loop.
+    """
+    result = run_awaitable(answer, what) if _is_async(function) else answer()
+    if inspect.isawaitable(result):  # a plain function that hands on what an async one gave
+        result = _awaited(result, what)
+    return result
 
 
 def checked_name(name: object) -> str:

@@ -24,7 +24,15 @@ from twofold.errors import (
 from twofold.types import Degradation, DegradationCode
 from twofold.vectors import as_vector
 
-__all__ = ["checked_rows", "degradation_of", "embed_checked", "embed_documents", "name_of", "of_one_length"]
+__all__ = [
+    "checked_rows",
+    "degradation_of",
+    "embed_checked",
+    "embed_documents",
+    "name_of",
+    "of_one_length",
+    "raise_named",
+]
 
 _MESSAGE_LIMIT = 300
 """How much of a foreign error's text is handed on, in characters."""
@@ -122,7 +130,7 @@ def _asked(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind) -> tup
     except (ConfigurationError, EmbeddingError):
         raise  # says already what it is
     except Exception as error:  # noqa: BLE001 - a foreign library may raise anything, and keywords must go on
-        _raise_named(error, name_of(embedder))
+        raise_named(error, name_of(embedder))
     if rows is None:
         raise EmbedderOutputError(
             f"{name_of(embedder)} gave a {type(answer).__name__}; it must give one vector a text, in order"
@@ -144,7 +152,13 @@ def _listed(answer: object) -> list[object] | None:
     return list(elements)
 
 
-def _raise_named(error: Exception, name: str) -> NoReturn:
+def raise_named(error: Exception, name: str) -> NoReturn:
+    """Raise what a foreign library raised as an error of this one.
+
+    Raises:
+        EmbedderTimeoutError: it was a time-out.
+        EmbedderUnreachableError: it was anything else.
+    """
     kind = type(error).__name__
     said = f"{kind}: {error}" if str(error) else kind
     said = said if len(said) <= _MESSAGE_LIMIT else f"{said[:_MESSAGE_LIMIT]}…"

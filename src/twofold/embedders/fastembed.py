@@ -136,13 +136,14 @@ def checked_download(download: object) -> bool:
     return download
 
 
-def weights_missing(model: str, path: Path | None, *, download: bool) -> str:
-    """What an error says if the weights of ``model`` could not be read."""
+def weights_missing(
+    model: str, path: Path | None, *, download: bool, instead: str = "; embedder='local' needs no download"
+) -> str:
+    """What an error says if the weights of ``model`` could not be read, and what there is ``instead``."""
     if path is not None:
         return f"the weights of {model!r} could not be read from {path}: it must hold all files of the model"
     tried = "could not be downloaded" if download else "download=False forbids to download them"
     return (
         f"the weights of {model!r} are not on this machine and {tried}: run once where huggingface.co, or a mirror "
-        "named by HF_ENDPOINT, can be reached, or pass path= of a folder that holds them; embedder='local' needs no "
-        "download"
+        f"named by HF_ENDPOINT, can be reached, or pass path= of a folder that holds them{instead}"
     )

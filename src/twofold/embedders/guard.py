@@ -61,7 +61,7 @@ class Guard:
         self._settings = settings
         self._clock = clock
         self._breaker = Breaker(name_of(embedder), settings, clock)
-        self._remembered = Remembered(settings.query_cache_size)
+        self._remembered: Remembered[_Vector] = Remembered(settings.query_cache_size)
         self._threads = {kind: Threads(most, name_of(embedder), self._breaker) for kind, most in _THREADS.items()}
 
     def __repr__(self) -> str:
@@ -122,6 +122,14 @@ class Guard:
             return np.empty((0, self.dimension or 0), dtype=np.float32)
         return np.stack(self._queries(texts))
 
+    def stand_ins(self, texts: Sequence[str]) -> list[_Vector]:
+        """The vectors of texts that stand for a document in a search: embedded as documents, waited for as queries.
+
+        Raises:
+            EmbeddingError: one of them has none.
+        """
+        return self._queries(texts, as_="document")
+
     def documents(self, texts: Sequence[str]) -> list[_Row]:
         """For each of ``texts`` its vector as a document, shape (dimension,), or the error that it has none for.
 
@@ -131,7 +139,7 @@ class Guard:
         rows: list[_Row] = []
         for batch in self._batches(texts):
             try:
-                rows += self._asked(batch, "document")
+                rows += self._asked(batch, "document", "document")
             except EmbeddingError as error:
                 if error.text_at_fault is False:
                     rows += [error] * (len(texts) - len(rows))
@@ -144,16 +152,16 @@ class Guard:
         except EmbeddingError as error:
             return [error] * len(texts)
 
-    def _queries(self, texts: Sequence[str]) -> list[_Vector]:
+    def _queries(self, texts: Sequence[str], as_: EmbeddingKind = "query") -> list[_Vector]:
         fingerprint = self.fingerprint
-        found = {text: self._remembered.get((fingerprint, text)) for text in texts}
+        found = {text: self._remembered.get(fingerprint, as_, text) for text in texts}
         for batch in self._batches([text for text, vector in found.items() if vector is None]):
-            for text, row in zip(batch, self._asked(batch, "query"), strict=True):
+            for text, row in zip(batch, self._asked(batch, "query", as_), strict=True):
                 if isinstance(row, EmbeddingError):
                     raise row
                 kept = row.copy()  # of its own: the embedder may go on to use what it gave
                 kept.flags.writeable = False
-                self._remembered.put((fingerprint, text), kept)
+                self._remembered.put(kept, fingerprint, as_, text)
                 found[text] = kept
         return [vector for text in texts if (vector := found[text]) is not None]
 
@@ -167,15 +175,21 @@ class Guard:
     def _in_process(self) -> bool:
         return getattr(self.embedder, "in_process", False) is True
 
-    def _asked(self, texts: Sequence[str], kind: EmbeddingKind) -> list[_Row]:
+    def _asked(self, texts: Sequence[str], kind: EmbeddingKind, as_: EmbeddingKind) -> list[_Row]:
         """A row for each text of one batch, if the breaker lets it be asked for.
+
+        Args:
+            texts: the batch.
+            kind: which deadline, and whose threads.
+            as_: what the embedder is told that they are.
 
         Raises:
             EmbeddingError: not one of them has a vector, and it is not known to be the texts' fault.
         """
         ticket = self._breaker.admit(kind)
         try:
-            rows, failure = self._by_halves(texts, kind, self._clock() + self._deadline(kind))
+            ends = self._clock() + self._deadline(kind)
+            rows, failure = self._by_halves(texts, lambda part: self._call(part, kind, as_, ends))
         except EmbeddingError as error:
             self._breaker.failed(ticket, kind, error)
             raise
@@ -198,7 +212,7 @@ class Guard:
         return wait if self._breaker.ever_succeeded else max(wait, self._settings.warm_up)
 
     def _by_halves(
-        self, texts: Sequence[str], kind: EmbeddingKind, ends: float
+        self, texts: Sequence[str], call: Callable[[Sequence[str]], list[_Row]]
     ) -> tuple[list[_Row], EmbeddingError | None]:
         """A row for each text: if a batch fails and one text may be why, its halves are asked for, then theirs.
 
@@ -216,7 +230,7 @@ class Guard:
         while parts:
             start, stop = parts.popleft()
             try:
-                answer: list[_Row] = self._call(texts[start:stop], kind, ends)
+                answer: list[_Row] = call(texts[start:stop])
             except EmbeddingError as error:
                 in_vain += error.text_at_fault is None
                 if error.text_at_fault is False or (in_vain >= _MOST_IN_VAIN and not _any_vector(rows)):
@@ -232,11 +246,11 @@ class Guard:
             rows.update(zip(range(start, stop), answer, strict=True))
         return [rows[place] if failure is None else rows.get(place, failure) for place in range(len(texts))], failure
 
-    def _call(self, texts: Sequence[str], kind: EmbeddingKind, ends: float) -> list[_Row]:
+    def _call(self, texts: Sequence[str], kind: EmbeddingKind, as_: EmbeddingKind, ends: float) -> list[_Row]:
         """One call of the embedder."""
         if self._in_process:
-            return checked_rows(self.embedder, texts, kind)
-        return self._threads[kind].call(lambda: checked_rows(self.embedder, texts, kind), ends - self._clock())
+            return checked_rows(self.embedder, texts, as_)
+        return self._threads[kind].call(lambda: checked_rows(self.embedder, texts, as_), ends - self._clock())
 
 
 def _any_vector(rows: dict[int, _Row]) -> bool:

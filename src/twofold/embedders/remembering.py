@@ -1,41 +1,41 @@
-"""The vectors of the queries asked last."""
+"""What was made for the queries asked last."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-
-import numpy as np
-import numpy.typing as npt
+from typing import Generic, TypeVar
 
 __all__ = ["Remembered"]
 
+_T = TypeVar("_T")
 
-class Remembered:
+
+class Remembered(Generic[_T]):
     """A bounded cache that forgets what was not asked for the longest. May be used from any number of threads."""
 
     def __init__(self, size: int) -> None:
         """Begin empty.
 
         Args:
-            size: how many vectors at most; with 0 nothing is remembered.
+            size: how many at most; with 0 nothing is remembered.
         """
         self._size = size
-        self._vectors: OrderedDict[tuple[str, str], npt.NDArray[np.float32]] = OrderedDict()
+        self._values: OrderedDict[tuple[str, ...], _T] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: tuple[str, str]) -> npt.NDArray[np.float32] | None:
-        """The vector of (fingerprint, text), or None."""
+    def get(self, *key: str) -> _T | None:
+        """What was made for this, or None."""
         with self._lock:
-            vector = self._vectors.get(key)
-            if vector is not None:
-                self._vectors.move_to_end(key)
-            return vector
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
 
-    def put(self, key: tuple[str, str], vector: npt.NDArray[np.float32]) -> None:
-        """Remember it, and forget another if there are too many."""
+    def put(self, value: _T, *key: str) -> None:
+        """Remember it for this, and forget another if there are too many."""
         with self._lock:
-            self._vectors[key] = vector
-            self._vectors.move_to_end(key)
-            while len(self._vectors) > self._size:
-                self._vectors.popitem(last=False)
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)

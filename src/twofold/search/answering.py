@@ -1,83 +1,193 @@
-"""The line through one search, in one snapshot: legs, order, page, links, records, result."""
+"""The line through one search: legs, order, page, links, records, result; in one snapshot, unless a reranker is asked.
+
+A reranker is asked when the snapshot is closed, so with one there are two halves: the first reads all that may become
+a hit, the second puts it in order. Links lead from the hits that there then are, and are followed in a snapshot of
+their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from twofold.backends.protocol import Reader, Visibility
+from twofold.config import SearchParams
 from twofold.links import paths_of, walk
 from twofold.ranking import Reached, linked_score
 from twofold.search.explain import Diary, Told, explanations
-from twofold.search.legs import run_legs
+from twofold.search.hyde import Written
+from twofold.search.legs import Answers, run_legs
 from twofold.search.order import Ranking, rank
-from twofold.search.request import PreparedSearch, SearchRequest
-from twofold.types import Hit, SearchResult
+from twofold.search.reordering import Likeness, diversify, likeness, rerank
+from twofold.search.request import PreparedSearch
+from twofold.types import Explanation, Hit, LinkStep, Record, SearchResult
 
-__all__ = ["answer"]
+__all__ = ["Touched", "answer", "answers"]
+
+Touched: TypeAlias = Callable[[Sequence[int], datetime, float | None], None]
+"""Told the keys of all records returned, each once, the time, and what that multiplies their strength with, if the
+search is to touch them."""
 
 
-def answer(
-    prepared: PreparedSearch,
-    reader: Reader,
-    touched: Callable[[Sequence[int], datetime, float | None], None] | None = None,
-) -> SearchResult:
-    """Run a prepared search in ``reader``'s snapshot.
+def answers(
+    prepared: Sequence[PreparedSearch],
+    read: Callable[[], AbstractContextManager[Reader]],
+    touched: Touched | None = None,
+) -> list[SearchResult]:
+    """Run searches that were prepared alike, in one snapshot; with a reranker, which is asked after that, their links
+    are followed in a second one.
 
     Args:
-        prepared: the search.
-        reader: the session.
-        touched: told the keys of all records returned, each once, the time, and what that multiplies their strength
-            with, if the search is to touch them.
+        prepared: the searches.
+        read: opens a snapshot.
+        touched: see :data:`Touched`.
+
+    Raises:
+        SearchUnavailableError: the leg that was asked for by mode, or every leg, cannot answer one of them.
+    """
+    with read() as reader:
+        if not any(each.judge for each in prepared):
+            return [answer(each, reader, touched) for each in prepared]
+        waiting = [_gathered(each, reader) for each in prepared]
+    for each in waiting:
+        each.judge()
+    if not any(each.found.prepared.request.params.expand for each in waiting):
+        return [each.finish(None, touched) for each in waiting]
+    with read() as reader:
+        return [each.finish(reader, touched) for each in waiting]
+
+
+def answer(prepared: PreparedSearch, reader: Reader, touched: Touched | None = None) -> SearchResult:
+    """Run a search that asks no reranker in ``reader``'s snapshot.
 
     Raises:
         SearchUnavailableError: the leg that was asked for by mode, or every leg, cannot answer.
     """
-    request, params = prepared.request, prepared.request.params
-    diary = Diary(trace=params.trace)
-    if prepared.embed_milliseconds:
-        diary.note("embed", lambda: Told({"embedder": prepared.fingerprint}), prepared.embed_milliseconds)
-    visible = request.visible
-
-    answers = run_legs(prepared, reader, visible, diary)
-    ranking = rank(prepared, answers.legs, reader)
-    diary.note("fuse", lambda: _ranked(ranking, request))
-    page = _page(ranking, request, diary)
-    linked = _linked(request, ranking, page, visible, reader, diary) if params.expand else []
-
-    found = [*page, *(each.key for each in linked)]
-    records = reader.records(found)
-    why = explanations(prepared, answers.legs, ranking, found, reader)
-    hits = tuple(Hit(records[key], ranking.score(key), why[key]) for key in page if key in records)
+    found = _find(prepared, reader)
+    params = prepared.request.params
+    if params.mmr_lambda is not None:
+        diversify(prepared, found.ranking, likeness(prepared, found.answers.legs, found.ranking, reader), found.diary)
+    page = _page(found)
+    linked = _linked(found, page, reader) if params.expand else []
+    keys = [*page, *(each.key for each in linked)]
+    records = reader.records(keys)
+    why = explanations(prepared, found.answers.legs, found.ranking, keys, reader)
+    hits = tuple(Hit(records[key], found.ranking.score(key), why[key]) for key in page if key in records)
     paths = paths_of(reader, linked)
     if touched is not None and params.touch:
-        touched(found, request.at, params.touch_growth)
-    diary.note("hydrate", lambda: Told({"ids": [hit.id for hit in hits]}, found))
-    return SearchResult(
-        hits=hits,
-        linked=tuple(
+        touched(keys, prepared.request.at, params.touch_growth)
+    found.diary.note("hydrate", lambda: Told({"ids": [hit.id for hit in hits]}, keys))
+    found.diary.learn(reader)
+    return _result(found, hits, linked, records, why, paths)
+
+
+# -- with a reranker ----------------------------------------------------------------------------------------------
+
+
+def _gathered(prepared: PreparedSearch, reader: Reader) -> _Gathered:
+    """All that may become a hit, with all that is told of it."""
+    found = _find(prepared, reader)
+    request, ranking = prepared.request, found.ranking
+    diverse = request.params.mmr_lambda is not None
+    most = max(request.wanted, ranking.pooled if diverse else request.params.rerank)
+    records = reader.records(ranking.keys[:most])
+    keys = [key for key in ranking.keys[:most] if key in records]
+    why = explanations(prepared, found.answers.legs, ranking, keys, reader)
+    alike = likeness(prepared, found.answers.legs, ranking, reader) if diverse else None
+    found.diary.note("hydrate", lambda: Told({"ids": [records[key].id for key in keys]}, keys))
+    found.diary.learn(reader)
+    return _Gathered(found, records, why, alike)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """A search between its snapshot and its result."""
+
+    found: _Found
+    records: dict[int, Record]
+    why: dict[int, Explanation]
+    alike: Likeness | None
+
+    def judge(self) -> None:
+        """Ask the reranker, and put what was found in its order; then choose what differs, if that is asked for."""
+        found = self.found
+        degradation = rerank(found.prepared, found.ranking, self.records, found.diary)
+        if degradation is not None:
+            found.answers.degradations.append(degradation)
+        if self.alike is not None:
+            diversify(found.prepared, found.ranking, self.alike, found.diary)
+
+    def finish(self, reader: Reader | None, touched: Touched | None) -> SearchResult:
+        """The result; ``reader`` is for links, if they are followed."""
+        found, params = self.found, self.found.prepared.request.params
+        ranking = found.ranking
+        page = [key for key in _page(found) if key in self.records]
+        linked = [] if reader is None or not params.expand else _linked(found, page, reader)
+        paths: Mapping[int, tuple[LinkStep, ...]] = {}
+        if reader is not None and linked:
+            more = [each.key for each in linked]
+            self.records |= reader.records(more)
+            self.why |= explanations(found.prepared, found.answers.legs, ranking, more, reader)
+            paths = paths_of(reader, linked)
+            found.diary.learn(reader)
+        hits = tuple(
             Hit(
-                records[each.key],
-                linked_score(each.value, hits[-1].score),
-                replace(why[each.key], path=paths[each.key]),
+                self.records[key],
+                ranking.score(key),
+                replace(self.why[key], reranked=ranking.reranked.get(key), diversity=ranking.diversity.get(key)),
             )
-            for each in linked
-        ),
-        degradations=tuple(answers.degradations),
-        timings=diary.timings,
-        trace=diary.trace(reader),
-    )
+            for key in page
+        )
+        if touched is not None and params.touch:
+            touched([*page, *(each.key for each in linked)], found.prepared.request.at, params.touch_growth)
+        return _result(found, hits, linked, self.records, self.why, paths)
 
 
-def _page(ranking: Ranking, request: SearchRequest, diary: Diary) -> list[int]:
+# -- what both have in common -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the legs found, in the order of the fused scores."""
+
+    prepared: PreparedSearch
+    visible: Visibility
+    diary: Diary
+    answers: Answers
+    ranking: Ranking
+
+
+def _find(prepared: PreparedSearch, reader: Reader) -> _Found:
+    request = prepared.request
+    diary = Diary(trace=request.params.trace)
+    if prepared.embed_milliseconds:
+        diary.note("embed", lambda: Told({"embedder": prepared.fingerprint}), prepared.embed_milliseconds)
+    if prepared.written is not None:
+        _note_hyde(diary, prepared.written, request.params)
+    visible = request.visible
+    found = run_legs(prepared, reader, visible, diary)
+    ranking = rank(prepared, found.legs, reader)
+    diary.note("fuse", lambda: _ranked(ranking, prepared))
+    return _Found(prepared, visible, diary, found, ranking)
+
+
+def _note_hyde(diary: Diary, written: Written, params: SearchParams) -> None:
+    came_of_it = {"vector": params.hyde_vector} if written.failure is None else {"failed": str(written.failure)}
+    diary.note("hyde", lambda: Told({"written": written.text, **came_of_it}), written.milliseconds)
+
+
+def _page(found: _Found) -> list[int]:
     """The part of the ranking that is asked for, without what scores too low."""
+    request, ranking = found.prepared.request, found.ranking
     page = ranking.keys[request.offset : request.wanted]
     least = request.params.min_score
     if least is None:
         return page
     kept = [key for key in page if ranking.score(key) >= least]
-    diary.note(
+    found.diary.note(
         "threshold",
         lambda: Told(
             {"min_score": least},
@@ -92,35 +202,57 @@ def _page(ranking: Ranking, request: SearchRequest, diary: Diary) -> list[int]:
     return kept
 
 
-def _linked(
-    request: SearchRequest,
-    ranking: Ranking,
-    page: Sequence[int],
-    visible: Visibility,
-    reader: Reader,
-    diary: Diary,
-) -> list[Reached]:
+def _linked(found: _Found, page: Sequence[int], reader: Reader) -> list[Reached]:
     """What links lead to from the hits of the page, best first; no hit of this page or an earlier one is among it."""
+    request = found.prepared.request
     params = request.params
     linked = walk(
         reader,
         page,
-        visible,
+        found.visible,
         params,
         limit=params.expand,
         hops=params.hops,
         kinds=params.link_kinds,
-        exclude=ranking.keys[: request.offset],
+        exclude=found.ranking.keys[: request.offset],
     )
-    diary.note("expand", lambda: Told({"hops": params.hops, "linked": len(linked)}, [each.key for each in linked]))
+    found.diary.note(
+        "expand", lambda: Told({"hops": params.hops, "linked": len(linked)}, [each.key for each in linked])
+    )
     return linked
 
 
-def _ranked(ranking: Ranking, request: SearchRequest) -> Told:
-    """Fusion, priors and the cut, as they are told."""
-    page = ranking.keys[request.offset : request.wanted]
-    dropped = dict.fromkeys(ranking.keys[: request.offset], f"on an earlier page: offset is {request.offset}")
-    dropped |= dict.fromkeys(ranking.keys[request.wanted :], f"behind the page: k is {request.k}")
+def _result(
+    found: _Found,
+    hits: tuple[Hit, ...],
+    linked: Sequence[Reached],
+    records: Mapping[int, Record],
+    why: Mapping[int, Explanation],
+    paths: Mapping[int, tuple[LinkStep, ...]],
+) -> SearchResult:
+    return SearchResult(
+        hits=hits,
+        linked=tuple(
+            Hit(
+                records[each.key],
+                linked_score(each.value, hits[-1].score),
+                replace(why[each.key], path=paths[each.key]),
+            )
+            for each in linked
+        ),
+        degradations=tuple(found.answers.degradations),
+        timings=found.diary.timings,
+        trace=found.diary.trace(),
+    )
+
+
+def _ranked(ranking: Ranking, prepared: PreparedSearch) -> Told:
+    """Fusion, priors and the cut, as they are told; where another order follows, there is no cut yet."""
+    request = prepared.request
+    start, stop = (0, max(ranking.pooled, request.wanted)) if prepared.reorders else (request.offset, request.wanted)
+    page = ranking.keys[start:stop]
+    dropped = dict.fromkeys(ranking.keys[:start], f"on an earlier page: offset is {request.offset}")
+    dropped |= dict.fromkeys(ranking.keys[stop:], f"behind the page: k is {request.k}")
     detail = {
         "formula": ranking.fusion.formula,
         "ranked": len(ranking.keys),

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twofold.backends.protocol import Reader
-from twofold.ranking import KEYWORD, VECTOR, composite
+from twofold.ranking import KEYWORD, VECTOR, composite, leg_name, plain_leg
 from twofold.search.fields import cosines_by_field
 from twofold.types import Dropped, Explanation, LegScore, Stage
 
@@ -40,6 +40,7 @@ class Diary:
     def __init__(self, *, trace: bool) -> None:
         self.timings: dict[str, float] = {}
         self._told: list[tuple[str, float, Told]] | None = [] if trace else None
+        self._ids: dict[int, str] = {}
         self._since = perf_counter()
 
     def note(self, stage: str, tell: Callable[[], Told], milliseconds: float | None = None) -> None:
@@ -63,12 +64,19 @@ class Diary:
             ),
         )
 
-    def trace(self, reader: Reader) -> tuple[Stage, ...] | None:
+    def learn(self, reader: Reader) -> None:
+        """Look up the ids of what was told; what is told after this is of the same records."""
+        if self._told is None:
+            return
+        keys = {key for _, _, told in self._told for key in (*told.output, *told.dropped)}.difference(self._ids)
+        if keys:
+            self._ids |= {key: identity.id for key, identity in reader.identities(sorted(keys)).items()}
+
+    def trace(self) -> tuple[Stage, ...] | None:
         """All stages in the words of the user's ids; None if no trace was asked for."""
         if self._told is None:
             return None
-        keys = {key for _, _, told in self._told for key in (*told.output, *told.dropped)}
-        ids = {key: identity.id for key, identity in reader.identities(sorted(keys)).items()} if keys else {}
+        ids = self._ids
         return tuple(
             Stage(
                 name=name,
@@ -87,11 +95,11 @@ def explanations(
     """Where each of some records comes from."""
     scores: dict[int, dict[str, LegScore]] = {key: {} for key in keys}
     matched = _matched_fields(prepared, legs, keys, reader)
-    weighed = prepared.request.params.prior == "keyword" and "keyword" in legs
+    weighed = prepared.request.params.prior == "keyword" and any(plain_leg(name) == KEYWORD for name in legs)
     standings = reader.standings(keys) if weighed and keys else {}
     for name, leg in legs.items():
         adder = ranking.fusion.adder(name, leg.head)
-        carries = standings if name == "keyword" else {}
+        carries = standings if plain_leg(name) == KEYWORD else {}
         for first, part, adds in ((1, leg.head, adder), (leg.pool + 1, leg.tail, None)):
             for rank, (key, score) in enumerate(part, start=first):
                 if key in scores and name not in scores[key]:
@@ -114,6 +122,7 @@ def explanations(
             factors=ranking.factors.get(key, {}),
             best_possible=ranking.ceiling,
             formula=ranking.fusion.formula,
+            diversity=ranking.diversity.get(key),
         )
         for key in keys
     }
@@ -126,12 +135,14 @@ def _matched_fields(
     matched: dict[tuple[str, int], tuple[str, ...]] = {}
     if len(prepared.fields) == 1 or not keys:
         return matched
-    if KEYWORD in legs:
-        query = legs[KEYWORD].query or prepared.query
-        matched |= {(KEYWORD, key): names for key, names in reader.keyword_fields(query, keys).items()}
-    if VECTOR in legs and prepared.vector is not None:
-        queries = prepared.by_field or dict.fromkeys(prepared.fields, prepared.vector)
-        for key, cosines in cosines_by_field(reader, queries, keys).items():
-            in_order = sorted((-cosine, prepared.fields.index(name), name) for name, cosine in cosines.items())
-            matched[VECTOR, key] = tuple(name for _, _, name in in_order)
+    for number, each in enumerate((prepared, *prepared.others), start=1):
+        keyword, vector = leg_name(KEYWORD, number), leg_name(VECTOR, number)
+        if keyword in legs:
+            query = legs[keyword].query or each.query
+            matched |= {(keyword, key): names for key, names in reader.keyword_fields(query, keys).items()}
+        if vector in legs and each.vector is not None:
+            queries = each.by_field or dict.fromkeys(each.fields, each.vector)
+            for key, cosines in cosines_by_field(reader, queries, keys).items():
+                in_order = sorted((-cosine, each.fields.index(name), name) for name, cosine in cosines.items())
+                matched[vector, key] = tuple(name for _, _, name in in_order)
     return matched

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from twofold.backends.protocol import Candidate, Reader, Visibility
 from twofold.errors import InvalidVectorError, SearchUnavailableError
-from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order
+from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order, leg_name
 from twofold.search.explain import Diary
 from twofold.search.fields import combined_cosines, nearest_by_fields
 from twofold.search.request import PreparedSearch
@@ -52,12 +52,22 @@ class Answers:
 
 
 def run_legs(prepared: PreparedSearch, reader: Reader, visible: Visibility, diary: Diary) -> Answers:
-    """Ask both legs, as far as they are wanted and can answer.
+    """Ask both legs of each phrasing, as far as they are wanted and can answer.
 
     Raises:
         SearchUnavailableError: none can.
         InvalidVectorError: the vector given is of another length than the stored ones.
     """
+    answers = _legs_of_one(prepared, reader, visible, diary, 1)
+    for number, other in enumerate(prepared.others, start=2):
+        more = _legs_of_one(other, reader, visible, diary, number)
+        answers.legs |= more.legs
+        answers.degradations += [each for each in more.degradations if each not in answers.degradations]
+    return answers
+
+
+def _legs_of_one(prepared: PreparedSearch, reader: Reader, visible: Visibility, diary: Diary, number: int) -> Answers:
+    """The legs of the phrasing of this number, from 1."""
     params = prepared.request.params
     answers = Answers({}, list(prepared.degradations))
     failures: list[Exception] = [] if prepared.failure is None else [prepared.failure]
@@ -73,7 +83,7 @@ def run_legs(prepared: PreparedSearch, reader: Reader, visible: Visibility, diar
         elif obstacle.code is DegradationCode.SPACE_MISMATCH or reader.pending(visible):
             answers.degradations.append(obstacle)
             failures.append(SearchUnavailableError(obstacle.message))
-        diary.note_leg(VECTOR, nearest, embedder=prepared.fingerprint)
+        diary.note_leg(leg_name(VECTOR, number), nearest, embedder=prepared.fingerprint)
     if KEYWORD in prepared.configured and prepared.query:
         also = [key for key, _ in nearest.head] if nearest is not None and params.rescore else []
         try:
@@ -81,14 +91,14 @@ def run_legs(prepared: PreparedSearch, reader: Reader, visible: Visibility, diar
         except SearchUnavailableError as error:
             failures.append(error)
             answers.degradations.append(Degradation(DegradationCode.KEYWORD_UNAVAILABLE, str(error)))
-        diary.note_leg(KEYWORD, keyword, terms=prepared.query.terms)
+        diary.note_leg(leg_name(KEYWORD, number), keyword, terms=prepared.query.terms)
     if params.rescore and asked is not None and keyword is not None and nearest is not None:
         _add_cosines(prepared, asked, reader, nearest, [key for key, _ in keyword.head])
-        diary.note_leg("rescore", nearest)
+        diary.note_leg(leg_name("rescore", number), nearest)
     if keyword is not None:
-        answers.legs[KEYWORD] = keyword
+        answers.legs[leg_name(KEYWORD, number)] = keyword
     if nearest is not None:
-        answers.legs[VECTOR] = nearest
+        answers.legs[leg_name(VECTOR, number)] = nearest
     if failures and not answers.legs:
         _refuse(prepared, failures)
     return answers

@@ -18,17 +18,20 @@ from twofold.ranking import (
     Calibrated,
     DistributionBased,
     Fusion,
+    MeanOfPhrasings,
     OneLeg,
     OwnFusion,
+    Phrasing,
     Prior,
     ReciprocalRank,
     RelativeScore,
     in_total_order,
+    leg_name,
     with_factors,
 )
 from twofold.search.legs import Leg, tie_breakers
 from twofold.search.request import PreparedSearch, SearchRequest
-from twofold.types import Mode
+from twofold.types import Diversity, Mode, Reranked
 
 __all__ = ["Ranking", "rank"]
 
@@ -42,7 +45,8 @@ class Ranking:
     keys: list[int]
     """Best first: right to the end of the page, what comes after it in any order."""
     scores: Mapping[int, float]
-    """By key, what it is ordered by: the fused score times its factors, neither scaled nor clipped."""
+    """By key, what it is ordered by: the fused score times its factors, neither scaled nor clipped; or the reranker's
+    score."""
     ceiling: float
     """What scores are divided by."""
     fusion: Fusion
@@ -51,6 +55,12 @@ class Ranking:
     """By key, the score before the factors."""
     factors: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
     """By key, the factors that are not 1, of those whose place they could change."""
+    pooled: int = 0
+    """How many of the keys the fusion ranked; those that follow lie past the pools."""
+    reranked: Mapping[int, Reranked] = field(default_factory=dict)
+    """By key, what the reranker said, where one judged."""
+    diversity: Mapping[int, Diversity] = field(default_factory=dict)
+    """By key, how it was chosen to differ from those before it, where that was asked for."""
 
     def score(self, key: int) -> float:
         """From 0 to 1."""
@@ -58,22 +68,36 @@ class Ranking:
 
 
 def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> Ranking:
-    """Fuse what the legs found, weigh it by what it carries, and put it in order at least to the end of the page."""
+    """Fuse what the legs found, weigh it by what it carries, and put it in order at least to the end of the page; all
+    of it where it is put in another order afterwards.
+    """
     request = prepared.request
-    fusion = _fusion(prepared, legs, reader)
+    fusion = _fusion(prepared, legs, reader) if not prepared.others else _fusion_of_all(prepared, legs, reader)
     fused = fusion.fuse({name: leg.head for name, leg in legs.items()})
+    places = max(request.wanted, len(fused)) if prepared.reorders else request.wanted
     ordered = sorted(fused, key=fused.__getitem__, reverse=True)
-    factors = _factors(fused, ordered, request, reader)
+    factors = _factors(fused, ordered, request, reader, places)
     scores = fused
     if factors:
         scores = {**fused, **{key: with_factors(fused[key], found) for key, found in factors.items()}}
         ordered = sorted(scores, key=scores.__getitem__, reverse=True)
-    keys = in_total_order(scores, tie_breakers(reader), request.wanted, ordered)
+    keys = in_total_order(scores, tie_breakers(reader), places, ordered)
+    pooled = len(keys)
     if request.wanted > len(keys):
         past = _past_the_pools(legs, scores, fusion, reader)
         keys += past
         scores, fused = {**scores, **past}, {**fused, **past}
-    return Ranking(keys, scores, fusion.ceiling(prepared.configured), fusion, fused, factors)
+    return Ranking(keys, scores, fusion.ceiling(prepared.configured), fusion, fused, factors, pooled)
+
+
+def _fusion_of_all(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> Fusion:
+    """Each phrasing fused as if it were asked alone, and the mean of them."""
+    phrasings = []
+    for number, each in enumerate((prepared, *prepared.others), start=1):
+        own = {leg: legs[name] for leg in (KEYWORD, VECTOR) if (name := leg_name(leg, number)) in legs}
+        fusion = _fusion(each, own, reader)
+        phrasings.append(Phrasing(fusion, fusion.ceiling(each.configured)))
+    return MeanOfPhrasings(phrasings)
 
 
 def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> Fusion:
@@ -125,7 +149,7 @@ def _prior(params: SearchParams) -> Prior:
 
 
 def _factors(
-    fused: Mapping[int, float], ordered: list[int], request: SearchRequest, reader: Reader
+    fused: Mapping[int, float], ordered: list[int], request: SearchRequest, reader: Reader, places: int
 ) -> dict[int, dict[str, float]]:
     """The factors that are not 1, by key. Only records that a factor could bring into the places that are asked for,
     or out of them, are looked at, in one statement.
@@ -133,7 +157,7 @@ def _factors(
     prior = _prior(request.params)
     if prior.is_off or not ordered or not request.k:
         return {}
-    contenders = _contenders(fused, ordered, request.wanted, prior)
+    contenders = _contenders(fused, ordered, places, prior)
     standings = reader.standings(
         contenders, confidence=request.params.confidence, uncommon=prior.looks_at_standing_alone
     )

@@ -48,6 +48,8 @@ class Contextual(Reading):
         preset: str | None = None,
         vector: Vectors | None = None,
         count_tokens: CountTokens | None = None,
+        as_of: datetime | None = None,
+        phrasings: Iterable[str] = (),
     ) -> ContextBundle:
         """What goes to a language model for one turn: the system text, the memories that answer ``query`` best, the
         last messages, and ``query`` itself; as text, and as messages.
@@ -74,6 +76,8 @@ class Contextual(Reading):
             vector: the query's embedding, used instead of asking the embedder.
             count_tokens: gives the number of tokens of a text; called several times, and what it raises is passed on.
                 Default: :func:`twofold.estimate_tokens`.
+            as_of: the memories as they stood at this instant, which has a time zone. Default: now.
+            phrasings: other ways to ask ``query``, for the search alone; see :meth:`search`.
 
         Raises:
             BudgetTooSmallError: the system text and ``query`` alone have more tokens than the budget.
@@ -90,7 +94,17 @@ class Contextual(Reading):
         ranked = self._ranked_by(params, preset)
         # What counts as used is known only when the budget has been kept to.
         untouched = replace(ranked, touch=False)
-        found = self.search(query, access=asker, k=k, where=where, mode=mode, params=untouched, vector=vector)
+        found = self.search(
+            query,
+            access=asker,
+            k=k,
+            where=where,
+            mode=mode,
+            params=untouched,
+            vector=vector,
+            as_of=as_of,
+            phrasings=phrasings,
+        )
         bundle = assemble(
             query,
             found,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Writer
 from twofold.config import StoreSettings
 from twofold.embedders import EmbedderState
 from twofold.errors import ConfigurationError, StoreError
 from twofold.ingest import embed
-from twofold.search import PreparedSearch, answer, prepare
+from twofold.search import PreparedSearch, answer, answers, prepare
 from twofold.store.asynchronous import in_thread
 from twofold.store.contextual import Contextual
 from twofold.store.lifecycle import Lifecycle
@@ -24,10 +25,13 @@ from twofold.store.operations import Add, Delete, Get, ListNamespaces, ListRecor
 from twofold.store.reembedding import Reembedding
 from twofold.store.succession import Succession
 from twofold.store.together import Together
-from twofold.types import Access, EmbedReport, Mode, Progress
+from twofold.types import Access, EmbedReport, Mode, Progress, SearchResult
 from twofold.types.arguments import checked_count, checked_flag, checked_items
 
 __all__ = ["HybridStore", "Info"]
+
+_Searches: TypeAlias = Mapping[int, PreparedSearch | SearchResult]
+"""By their place among the operations of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +105,29 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
                     f"an operation is a Get, Search, ListRecords, ListNamespaces, Add or Delete, not {operation!r}"
                 )
         adds = [self._draft(index, each.record, asker) for index, each in enumerate(asked) if isinstance(each, Add)]
-        searches = {index: self._prepared(each, asker) for index, each in enumerate(asked) if isinstance(each, Search)}
+        searches = {
+            index: self._prepared_or_answered(each, asker)
+            for index, each in enumerate(asked)
+            if isinstance(each, Search)
+        }
         made = embed(adds, self._ingest)
         if not any(isinstance(each, Add | Delete) for each in asked):
             with self._backend.read() as reader:
-                return [self._read_one(reader, index, each, searches, asker) for index, each in enumerate(asked)]
+                return self._read_all(reader, asked, searches, asker)
         with self._write() as writer:
-            results = [
-                None if isinstance(each, Add | Delete) else self._read_one(writer, index, each, searches, asker)
-                for index, each in enumerate(asked)
-            ]
-            waiting = iter(zip(adds, made.vectors, strict=True))
-            for index, each in enumerate(asked):
-                if isinstance(each, Add):
-                    change, vectors = next(waiting)
-                    results[index] = self._stored(writer, [change], replace(made, vectors=(vectors,)), "add")[0]
-                elif isinstance(each, Delete):
-                    results[index] = self._delete_one(writer, each, asker)
+            results = self._read_all(writer, asked, searches, asker)
+            done = 0
+            for adding, run in groupby(range(len(asked)), lambda index: isinstance(asked[index], Add)):
+                places = list(run)
+                if adding:  # those that follow on each other are written together, in half the time
+                    part = slice(done, done := done + len(places))
+                    stored = self._stored(writer, adds[part], replace(made, vectors=made.vectors[part]), "add")
+                    for index, added in zip(places, stored, strict=True):
+                        results[index] = added
+                    continue
+                for index in places:
+                    if isinstance(operation := asked[index], Delete):
+                        results[index] = self._delete_one(writer, operation, asker)
             return results
 
     abatch = in_thread(batch)
@@ -231,7 +241,10 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
         bound = "" if self._bound is None else f", access={self._bound!r}"
         return f"{type(self).__name__}({self._parts.path!r}{bound})"
 
-    def _prepared(self, search: Search, access: Access) -> PreparedSearch:
+    def _prepared_or_answered(self, search: Search, access: Access) -> PreparedSearch | SearchResult:
+        """A search of a batch: ready to run in its transaction; or answered, where a reranker is asked, which no
+        transaction waits for.
+        """
         request = self._search_request(
             search.text,
             access,
@@ -243,27 +256,43 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
             search.preset,
             search.vector,
             search.as_of,
+            search.phrasings,
         )
-        return prepare(request, self._backend, self._parts.guard)
+        prepared = prepare(request, self._backend, self._parts.guard, self._parts.helpers)
+        return prepared if prepared.judge is None else answers([prepared], self._backend.read)[0]
 
-    def _read_one(
-        self, reader: Reader, index: int, each: Operation, searches: dict[int, PreparedSearch], access: Access
-    ) -> Any:
-        if isinstance(each, Search):
-            return answer(searches[index], reader)
-        if isinstance(each, Get):
-            key = self._located(reader, [each.id], access, each.namespace, each.owner).get(each.id)
-            record = None if key is None else reader.records((key,)).get(key)
-            visible = self._visible(access, as_of=each.as_of)
-            return record if record is not None and self._living(record, visible) else None
+    def _read_all(self, reader: Reader, asked: Sequence[Operation], searches: _Searches, access: Access) -> list[Any]:
+        """The results of the reads among ``asked``, and None for the writes."""
+        keys = {
+            index: key
+            for index, each in enumerate(asked)
+            if isinstance(each, Get)
+            for key in self._located(reader, [each.id], access, each.namespace, each.owner).values()
+        }
+        records = reader.records(list(keys.values()))
+        results: list[Any] = []
+        for index, each in enumerate(asked):
+            if isinstance(each, Get):
+                visible = self._visible(access, as_of=each.as_of)
+                record = records.get(keys.get(index, -1))
+                results.append(record if record is not None and self._living(record, visible) else None)
+            elif isinstance(each, Search):
+                ready = searches[index]
+                results.append(ready if isinstance(ready, SearchResult) else answer(ready, reader))
+            elif isinstance(each, Add | Delete):
+                results.append(None)
+            else:
+                results.append(self._listing(reader, each, access))
+        return results
+
+    def _listing(self, reader: Reader, each: ListRecords | ListNamespaces, access: Access) -> Any:
         if isinstance(each, ListRecords):
             listed = self._visible(access, each.where, as_of=each.as_of)
             return self._listed(reader, listed, each.order, each.limit, each.offset)
-        if isinstance(each, ListNamespaces):
-            return self._namespaces(
-                reader, access, each.prefix, each.suffix, max_depth=each.max_depth, limit=each.limit, offset=each.offset
-            )
-        raise ConfigurationError(f"{each!r} is no read")
+        visible = self._visible(access, as_of=each.as_of)
+        return self._namespaces(
+            reader, visible, each.prefix, each.suffix, max_depth=each.max_depth, limit=each.limit, offset=each.offset
+        )
 
     def _delete_one(self, writer: Writer, each: Delete, access: Access) -> bool:
         keys = self._located(writer, [each.id], access, each.namespace, each.owner, to_write=True)

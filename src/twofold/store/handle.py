@@ -14,6 +14,7 @@ from twofold.embedders import Embedder, Guard
 from twofold.errors import AccessError, AmbiguousIdError, ConfigurationError, InvalidRecordError
 from twofold.filters import Filter, as_filter
 from twofold.ingest import Ingest
+from twofold.search import Helpers
 from twofold.store.backfilling import Backfill
 from twofold.store.touching import Touches
 from twofold.types import Access, Owner, Record
@@ -41,6 +42,8 @@ class Parts:
     """What was of use, and is not written yet."""
     backfill: Backfill
     """What fills in vectors that are missing."""
+    helpers: Helpers
+    """What helps searches besides the embedder."""
 
     @property
     def embedder(self) -> Embedder | None:

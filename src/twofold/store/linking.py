@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from twofold.backends.protocol import LinkWrite, Reader
+from twofold.backends.protocol import LinkWrite, Reader, Visibility
 from twofold.errors import ConfigurationError, RecordNotFoundError
 from twofold.links import paths_of, walk
 from twofold.store.asynchronous import in_thread
@@ -120,6 +121,7 @@ class Linking(Handle):
         owner: Owner | None = None,
         where: FilterLike = None,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Sequence[Link]:
         """The links of a record whose other end the access sees too; the strongest first, equal ones to the newer
         record first.
@@ -135,17 +137,19 @@ class Linking(Handle):
             owner: whose it is. Default: as :meth:`get`.
             where: a filter that the other end must fit. Default: none.
             include_archived: whether archived, superseded, expired and not yet valid records count, at either end.
+            as_of: the instant, with a time zone, at which both ends must have been visible; links are as they stand.
+                Default: now.
 
         Raises:
             RecordNotFoundError: there is no such record that the access may see.
         """
         asker = self._access(access)
-        visible = self._visible(asker, where, include_archived=include_archived)
+        visible = self._visible(asker, where, include_archived=include_archived, as_of=as_of)
         way, words = _direction(direction), _kinds(kinds)
         most = None if limit is None else checked_count(limit, "limit")
         checked_count(offset, "offset")
         with self._backend.read() as reader:
-            key = self._found(reader, id, asker, namespace, owner, include_archived=include_archived)
+            key = self._found(reader, id, asker, namespace, owner, visible=visible)
             found = reader.links(key, visible, direction=way, kinds=words, limit=most, offset=offset)
             ends = reader.identities(list({end for link in found for end in (link.source, link.target)}))
         return [
@@ -178,6 +182,7 @@ class Linking(Handle):
         owner: Owner | None = None,
         where: FilterLike = None,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Sequence[Neighbor]:
         """The records that links lead to from one, best first: through records only that the access sees, that live
         and that fit the filter. How far and wide links are followed is bounded by ``hops``, by the ``link_fan_out``
@@ -194,17 +199,19 @@ class Linking(Handle):
             owner: whose it is. Default: as :meth:`get`.
             where: a filter that every record on the way must fit. Default: none.
             include_archived: whether archived, superseded, expired and not yet valid records count.
+            as_of: the instant, with a time zone, at which all of them must have been visible; links are as they stand.
+                Default: now.
 
         Raises:
             RecordNotFoundError: there is no such record that the access may see.
         """
         asker = self._access(access)
-        visible = self._visible(asker, where, include_archived=include_archived)
+        visible = self._visible(asker, where, include_archived=include_archived, as_of=as_of)
         way, words = _direction(direction), _kinds(kinds)
         params = replace(self._parts.settings.search, hops=hops)  # refuses what is out of range
         most = checked_count(limit, "limit")
         with self._backend.read() as reader:
-            key = self._found(reader, id, asker, namespace, owner, include_archived=include_archived)
+            key = self._found(reader, id, asker, namespace, owner, visible=visible)
             reached = walk(reader, [key], visible, params, limit=most, hops=params.hops, kinds=words, direction=way)
             paths = paths_of(reader, reached)
             records = reader.records([each.key for each in reached])
@@ -221,13 +228,13 @@ class Linking(Handle):
         owner: Owner | None,
         *,
         to_write: bool = False,
-        include_archived: bool = True,
+        visible: Visibility | None = None,
     ) -> int:
-        """The key of a record that must be there."""
+        """The key of a record that must be there; whose lifecycle must let it be seen, if ``visible`` is given."""
         key = self._located(reader, [id], access, namespace, owner, to_write=to_write).get(id)
-        if key is not None and not include_archived:
+        if key is not None and visible is not None and not visible.include_archived:
             record = reader.records((key,)).get(key)
-            if record is None or not self._living(record, self._visible(access)):
+            if record is None or not self._living(record, visible):
                 key = None
         if key is None:
             raise RecordNotFoundError(f"there is no record {id!r} here that this access may see")

@@ -9,6 +9,8 @@ from twofold.backends.sqlite import SqliteBackend
 from twofold.config import SearchParams, StoreSettings
 from twofold.embedders import Embedder, Guard, resolve_embedder
 from twofold.errors import ConfigurationError
+from twofold.rerankers import Judge, Reranker, resolve_reranker
+from twofold.search import Helpers, Hyde, HydeWriter
 from twofold.store.backfilling import Backfill
 from twofold.store.facade import HybridStore
 from twofold.store.handle import Parts
@@ -22,6 +24,8 @@ def open_store(
     *,
     tenant: str | None = None,
     embedder: Embedder | str | None = None,
+    reranker: Reranker | str | None = None,
+    hyde: HydeWriter | None = None,
     settings: StoreSettings | None = None,
     preset: str | None = None,
 ) -> HybridStore:
@@ -35,6 +39,13 @@ def open_store(
             ``"local"``, the model that the extra of this name installs, or ``"ollama"``, ``"fastembed"``,
             ``"sentence-transformers"``, ``"openai"`` or ``"voyage"``, each with its default model or with
             ``":<model>"`` behind it (extras of these names). Default: none, keywords answer alone.
+        reranker: what puts the best of what a search finds in a better order: a function of the query and a list of
+            texts, sync or async, that gives one score a text (:class:`Reranker`), ``"cross-encoder"`` or
+            ``"cross-encoder:<model>"`` (extra ``sentence-transformers``). If it fails, hits keep the order that they
+            have and the result says so. Default: none.
+        hyde: what writes, for short questions (``SearchParams.hyde``), a text that might answer them, whose vector is
+            then looked for: a function of the question, sync or async, or a language model with ``complete(prompt)`` or
+            ``invoke(prompt)``. If it fails, the question's own vector is used and the result says so. Default: none.
         settings: everything else. Default: ``StoreSettings()``.
         preset: how searches rank where a call does not say, as a name: one of ``twofold.PRESETS``, e.g. ``"muninn"``;
             in place of ``settings.search``.
@@ -56,8 +67,11 @@ def open_store(
                 f"or StoreSettings(search=SearchParams.preset({preset!r}, ...)) with what is to differ"
             )
         settings = replace(settings, search=SearchParams.preset(preset))
-    resolved = resolve_embedder(embedder)
+    resolved, reorders = resolve_embedder(embedder), resolve_reranker(reranker)
+    helpers = Helpers(
+        None if reorders is None else Judge(reorders, settings), None if hyde is None else Hyde(hyde, settings)
+    )
     backend = SqliteBackend.open(path, tenant=tenant, settings=settings)
     guard = None if resolved is None else Guard(resolved, settings.embedding)
     touches, backfill = Touches(backend, settings), Backfill(backend, guard, settings)
-    return HybridStore(Parts(backend, guard, settings, os.fspath(path), touches, backfill))
+    return HybridStore(Parts(backend, guard, settings, os.fspath(path), touches, backfill, helpers))

@@ -34,7 +34,9 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Search; its result is a ``SearchResult``. What it returns is not touched, whatever ``params`` say."""
+    """Search; its result is a ``SearchResult``. What it returns is not touched, whatever ``params`` say. One that asks
+    the store's reranker is answered before the batch begins, for no transaction waits for that.
+    """
 
     text: str
     """What is asked."""
@@ -54,6 +56,8 @@ class Search:
     """Search as things stood at this instant. Default: now."""
     preset: str | None = None
     """How to rank, as a name, one of ``twofold.PRESETS``; in place of ``params``. Default: none."""
+    phrasings: Sequence[str] = ()
+    """Other ways to ask the same. Default: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class ListNamespaces:
     """How many at most. Default: all."""
     offset: int = 0
     """How many to leave out first. Default: 0."""
+    as_of: datetime | None = None
+    """Those that held visible records at this instant. Default: now."""
 
 
 @dataclass(frozen=True, slots=True)

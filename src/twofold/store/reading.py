@@ -12,7 +12,7 @@ import numpy.typing as npt
 from twofold.backends.protocol import Order, Reader, Visibility
 from twofold.config import SearchParams
 from twofold.errors import ConfigurationError
-from twofold.search import SearchRequest, answer, prepare
+from twofold.search import SearchRequest, answer, answers, prepare
 from twofold.store.asynchronous import in_thread
 from twofold.store.handle import FilterLike, Handle
 from twofold.types import Access, Mode, Owner, Record, SearchResult, Vectors
@@ -44,6 +44,7 @@ class Reading(Handle):
         preset: str | None = None,
         vector: Vectors | None = None,
         as_of: datetime | None = None,
+        phrasings: Iterable[str] = (),
     ) -> SearchResult:
         """The ``k`` records that answer ``text`` best, by keyword and by meaning.
 
@@ -59,6 +60,9 @@ class Reading(Handle):
             vector: the query's embedding, used instead of asking the embedder.
             as_of: search as things stood at this instant, which has a time zone: what was archived, superseded or
                 expired since is found, what began later is not; see :meth:`Record.was_living`. Default: now.
+            phrasings: other ways to ask the same. A record's score is the mean of what it scores by ``text`` and by
+                each of these, 0 by one that does not find it; ``vector`` is that of ``text`` alone. One that repeats
+                another, or has nothing to search for in it, does not count. Default: none.
 
         Returns:
             A sequence of hits, best first, that says in ``degradations`` what was missing.
@@ -68,10 +72,13 @@ class Reading(Handle):
             ConfigurationError: an argument cannot be used.
         """
         prepared = prepare(
-            self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of),
+            self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of, phrasings),
             self._backend,
             self._parts.guard,
+            self._parts.helpers,
         )
+        if prepared.judge is not None:
+            return answers([prepared], self._backend.read, self._parts.touches.add)[0]
         with self._backend.read() as reader:
             return answer(prepared, reader, self._parts.touches.add)
 
@@ -227,6 +234,7 @@ class Reading(Handle):
         access: Access | None = None,
         where: FilterLike = None,
         include_archived: bool = False,
+        as_of: datetime | None = None,
     ) -> Sequence[Any]:
         """The values, in order and none twice, that an attribute has among the records; of ``"tags"``, each tag.
 
@@ -235,10 +243,11 @@ class Reading(Handle):
             access: who asks. Default: the handle's, else ``Access()``.
             where: a filter. Default: all.
             include_archived: whether archived, superseded, expired and not yet valid records count.
+            as_of: count what was visible at this instant, which has a time zone. Default: now.
         """
         if not isinstance(attribute, str):
             raise ConfigurationError(f"attribute is the name of one, e.g. 'kind', not {attribute!r}")
-        visible = self._visible(self._access(access), where, include_archived=include_archived)
+        visible = self._visible(self._access(access), where, include_archived=include_archived, as_of=as_of)
         with self._backend.read() as reader:
             return reader.distinct(attribute, visible)
 
@@ -253,6 +262,7 @@ class Reading(Handle):
         limit: int | None = None,
         offset: int = 0,
         access: Access | None = None,
+        as_of: datetime | None = None,
     ) -> Sequence[tuple[str, ...]]:
         """The namespaces that hold visible records, in order and none twice.
 
@@ -263,10 +273,11 @@ class Reading(Handle):
             limit: how many at most. Default: all.
             offset: how many to leave out first.
             access: who asks. Default: the handle's, else ``Access()``.
+            as_of: those that held visible records at this instant, which has a time zone. Default: now.
         """
-        asker = self._access(access)
+        visible = self._visible(self._access(access), as_of=as_of)
         with self._backend.read() as reader:
-            return self._namespaces(reader, asker, prefix, suffix, max_depth=max_depth, limit=limit, offset=offset)
+            return self._namespaces(reader, visible, prefix, suffix, max_depth=max_depth, limit=limit, offset=offset)
 
     anamespaces = in_thread(namespaces)
 
@@ -287,7 +298,7 @@ class Reading(Handle):
     def _namespaces(
         self,
         reader: Reader,
-        access: Access,
+        visible: Visibility,
         prefix: Sequence[str],
         suffix: Sequence[str],
         *,
@@ -301,7 +312,7 @@ class Reading(Handle):
         for name, value in (("max_depth", max_depth), ("limit", limit)):
             if value is not None:
                 checked_count(value, name)
-        paths = reader.distinct("namespace", self._visible(access))
+        paths = reader.distinct("namespace", visible)
         cut = {path[:max_depth] for path in paths if _path_matches(path, begins, ends)}
         stop = None if limit is None else offset + limit
         return sorted(cut)[offset:stop]
@@ -318,6 +329,7 @@ class Reading(Handle):
         preset: str | None,
         vector: Vectors | None,
         as_of: datetime | None = None,
+        phrasings: Iterable[str] = (),
     ) -> SearchRequest:
         asker = self._access(access)
         try:
@@ -336,6 +348,9 @@ class Reading(Handle):
             vector=vector,
             at=self._now() if visible.as_of else visible.at,
             as_of=visible.at if visible.as_of else None,
+            phrasings=()
+            if phrasings == ()
+            else tuple(checked_items(phrasings, "phrasings", "phrasings=['the same in other words']")),
         )
 
     def _ranked_by(self, params: SearchParams | None, preset: str | None) -> SearchParams:

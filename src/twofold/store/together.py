@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from datetime import datetime
 
 from twofold.config import SearchParams
-from twofold.embedders import Guard
-from twofold.errors import ConfigurationError, EmbeddingError
-from twofold.search import answer, prepare
+from twofold.errors import ConfigurationError
+from twofold.search import answers, prepare, remember
 from twofold.store.asynchronous import in_thread
 from twofold.store.handle import FilterLike
 from twofold.store.reading import Reading
@@ -68,23 +66,16 @@ class Together(Reading):
             self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of)
             for text, vector in zip(asked, given, strict=True)
         ]
-        guard = self._parts.guard
-        at_once = max(1, self._parts.settings.embedding.query_cache_size)
+        guard, helpers, settings = self._parts.guard, self._parts.helpers, self._parts.settings
+        at_once = settings.embedding.query_cache_size
+        if helpers.hyde is not None:
+            at_once = min(at_once // 2, settings.hyde_cache_size)  # each question then has two vectors
+        at_once = max(1, at_once)
         prepared = []
         for start in range(0, len(requests), at_once):
             batch = requests[start : start + at_once]
-            if guard is not None and batch[0].mode is not Mode.KEYWORD:
-                _remember(guard, [request.text for request in batch if request.vector is None])
-            prepared += [prepare(request, self._backend, guard) for request in batch]
-        with self._backend.read() as reader:
-            return [answer(each, reader, self._parts.touches.add) for each in prepared]
+            remember(batch, guard, helpers)
+            prepared += [prepare(request, self._backend, guard, helpers) for request in batch]
+        return answers(prepared, self._backend.read, self._parts.touches.add)
 
     asearch_many = in_thread(search_many)
-
-
-def _remember(guard: Guard, texts: Sequence[str]) -> None:
-    """Have the vectors made that the searches are going to ask for; if that fails each of them finds out itself."""
-    wanted = list(dict.fromkeys(text for text in texts if any(map(str.isalnum, text))))
-    if guard.embeds and len(wanted) > 1:
-        with suppress(EmbeddingError):
-            guard.queries(wanted)

@@ -9,6 +9,7 @@ from twofold.types.record import UNSET, Fields, NewRecord, Record, Unset, Vector
 from twofold.types.result import (
     Added,
     AddReport,
+    Diversity,
     Dropped,
     EmbedReport,
     Explanation,
@@ -18,6 +19,7 @@ from twofold.types.result import (
     NearDuplicate,
     Outcome,
     Progress,
+    Reranked,
     SearchResult,
     Stage,
 )
@@ -31,6 +33,7 @@ __all__ = [
     "Degradation",
     "DegradationCode",
     "Direction",
+    "Diversity",
     "Dropped",
     "EmbedReport",
     "Explanation",
@@ -54,6 +57,7 @@ __all__ = [
     "PruneReport",
     "Record",
     "ReembedReport",
+    "Reranked",
     "Scope",
     "SearchResult",
     "Stage",

@@ -25,6 +25,12 @@ class DegradationCode(StrEnum):
     """FTS5 is missing, or its index is damaged or out of date."""
     QUERY_TRUNCATED = "query_truncated"
     """The query had more distinct tokens than are searched; the rarest were kept."""
+    HYDE_FAILED = "hyde_failed"
+    """The HyDE writer raised, took too long or gave no text, or that could not be embedded; the question's own vector
+    was used."""
+    RERANKER_FAILED = "reranker_failed"
+    """The reranker raised, took too long or gave something else than one finite score a text; hits keep the order and
+    the scores of the fusion."""
     INDEX_BUILDING = "index_building"
     """The index of very many vectors is still being built in the background; keywords answer alone until then."""
     EXACT_FALLBACK = "exact_fallback"

@@ -15,6 +15,7 @@ from twofold.types.record import Record
 __all__ = [
     "AddReport",
     "Added",
+    "Diversity",
     "Dropped",
     "EmbedReport",
     "Explanation",
@@ -24,6 +25,7 @@ __all__ = [
     "NearDuplicate",
     "Outcome",
     "Progress",
+    "Reranked",
     "SearchResult",
     "Stage",
 ]
@@ -67,11 +69,43 @@ class LegScore:
 
 
 @dataclass(frozen=True, slots=True)
+class Reranked:
+    """What the reranker said of a hit, see ``SearchParams.rerank``."""
+
+    rank: int
+    """Its place before that, by its fused score; from 1."""
+    score: float
+    """The reranker's; the hit's own is this from 0 to 1."""
+    by: str
+    """Who judged."""
+
+    def __str__(self) -> str:
+        return f"reranked by {self.by} from rank {self.rank}: {self.score:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diversity:
+    """How maximal marginal relevance chose a hit, see ``SearchParams.mmr_lambda``."""
+
+    rank: int
+    """Its place before that, by its score, the reranker's if there is one; from 1."""
+    similarity: float | None
+    """The largest cosine to a hit chosen before it; None for the first, and for one without a vector."""
+    balance: float
+    """``mmr_lambda``."""
+
+    def __str__(self) -> str:
+        alike = "" if self.similarity is None else f", cosine {self.similarity:.3g} to the nearest before it"
+        return f"chosen by mmr(lambda={self.balance:g}) from rank {self.rank}{alike}"
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why a hit is where it is."""
 
     legs: Mapping[str, LegScore]
-    """By leg, ``"keyword"`` and ``"vector"``; only those that found the record."""
+    """By leg, ``"keyword"`` and ``"vector"``, those of a second phrasing being ``"keyword[2]"`` and ``"vector[2]"``;
+    only those that found the record."""
     answered: tuple[str, ...]
     """The legs that answered this search at all."""
     fused: float
@@ -85,13 +119,17 @@ class Explanation:
     """How the legs were made one, in short, e.g. ``"rrf(k=60)"``."""
     path: tuple[LinkStep, ...] = ()
     """Of a linked record, the way to it from a hit, one step a hop; its score is made of that. Empty for a hit."""
+    reranked: Reranked | None = None
+    """What the reranker said of it; None where none was asked, and of what it did not judge."""
+    diversity: Diversity | None = None
+    """How maximal marginal relevance chose it; None where that was not asked for, and past what it chose among."""
 
     def __str__(self) -> str:
         if self.path:
             return f"linked: {', '.join(map(str, self.path))}"
         scales = {"keyword": "bm25", "vector": "cosine"}
         found = [
-            f"{leg} rank {score.rank} ({scales.get(leg, 'score')} {score.raw:.4g}"
+            f"{leg} rank {score.rank} ({scales.get(leg.partition('[')[0], 'score')} {score.raw:.4g}"
             + (f", words side by side x{score.adjacency:.3g}" if score.adjacency > 1 else "")
             + (f", strength and importance x{score.prior:.3g}" if score.prior != 1 else "")
             + (f", in {score.field}" if score.field is not None else "")
@@ -102,7 +140,8 @@ class Explanation:
         words = {"prior": "what it carries", "confidence": "confidence", "project": "project"}
         times = "".join(f", {words.get(name, name)} x{factor:.3g}" for name, factor in self.factors.items())
         fused = f"{self.formula}: {self.fused:.4g} of at most {self.best_possible:.4g}"
-        return f"{', '.join(found + missing)}; {fused}{times}"
+        decided = "".join(f"; {each}" for each in (self.reranked, self.diversity) if each is not None)
+        return f"{', '.join(found + missing)}; {fused}{times}{decided}"
 
 
 @dataclass(frozen=True, slots=True)

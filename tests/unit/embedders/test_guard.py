@@ -71,6 +71,30 @@ def test_queries_are_remembered_the_last_ones_only(scripted: Any, guard_of: Guar
     assert scripted.calls[5:] == [["b"]], "a document is another thing than a query"
 
 
+def test_a_text_that_stands_for_a_document_is_embedded_as_one_and_waited_for_as_a_query(guard_of: GuardOf) -> None:
+    class Telling:
+        fingerprint, dimension = "telling", 2
+        asked: list[tuple[str, list[str]]] = []  # noqa: RUF012 - of this test alone
+
+        def embed(self, texts: Sequence[str], kind: Any) -> Any:
+            self.asked.append((kind, list(texts)))
+            return np.full((len(texts), 2), 1.0 if kind == "query" else 2.0, dtype=np.float32)
+
+    guard = guard_of(Telling(), query_cache_size=4)
+    assert guard.query("a").tolist() == [1, 1]
+    assert [row.tolist() for row in guard.stand_ins(["a", "b"])] == [[2, 2], [2, 2]]
+    assert [row.tolist() for row in guard.stand_ins(["b"])] == [[2, 2]]
+    assert guard.query("a").tolist() == [1, 1]
+    assert Telling.asked == [("query", ["a"]), ("document", ["a", "b"])]
+
+
+def test_it_has_a_querys_deadline(scripted: Any, guard_of: GuardOf) -> None:
+    guard = guard_of(scripted, query_deadline=0.05, warm_up=0, document_deadline=3600)
+    scripted.gate.clear()
+    with pytest.raises(EmbedderTimeoutError):
+        guard.stand_ins(["a"])
+
+
 def test_what_is_remembered_is_nobody_elses(guard_of: GuardOf) -> None:
     shared = np.ones((1, 2), dtype=np.float32)
     guard = guard_of(CallableEmbedder(lambda texts: shared, "shared"), query_cache_size=2)
