@@ -17,6 +17,8 @@ NEEDS = {
     "from langgraph": "langgraph",
     "from llama_index": "llama_index",
     'embedder="local"': "wordllama",
+    'embed_model="local"': "wordllama",
+    "LocalEmbedder()": "wordllama",
 }
 
 
@@ -48,6 +50,9 @@ def test_there_are_examples() -> None:
         "scopes",
         "langchain_chain",
         "llama_index_engine",
+        "llama_index_pipeline",
+        "llama_index_agent_memory",
+        "llama_index_fusion",
         "own_vectors",
         "keyword_only",
     }

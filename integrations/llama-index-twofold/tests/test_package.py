@@ -35,6 +35,21 @@ print(TwofoldRetriever(store).retrieve("deploy key")[0].text)
 print(run(store, "deploy key"))
 print(sorted(name for name in sys.modules if name.split(".")[0] in {"openai", "langchain_core"}
              or name.startswith(("llama_index.llms.openai", "llama_index.embeddings.openai"))))
+from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.llms import MockLLM
+from llama_index.embeddings.twofold import NoEmbedding
+from llama_index.memory.twofold import twofold_memory
+from llama_index.storage.docstore.twofold import TwofoldDocumentStore
+from llama_index.vector_stores.twofold import TwofoldVectorStore
+memory = twofold_memory(store, access=twofold.Access(user="ann"))
+print(SimpleChatEngine.from_defaults(llm=MockLLM(), memory=memory).chat("deploy key?").response.splitlines()[0])
+vector_store = TwofoldVectorStore(store, namespace=("notes",))
+storage = StorageContext.from_defaults(vector_store=vector_store, docstore=TwofoldDocumentStore(vector_store))
+index = VectorStoreIndex(nodes=[], storage_context=storage, embed_model=NoEmbedding())
+print(index.refresh_ref_docs([Document(text="The deploy note.")]))
+print(TwofoldRetriever.over(vector_store).as_tool().call(query="deploy note").content)
+print(sorted(name for name in sys.modules if name.startswith(("openai", "llama_index.llms.openai"))))
 """
 
 
@@ -71,7 +86,8 @@ def test_the_demo_is_found_by_its_entry_point() -> None:
 
 def test_no_namespace_is_claimed() -> None:
     claimed = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("llama_index/**/__init__.py"))
-    assert claimed == [f"llama_index/{kind}/twofold/__init__.py" for kind in ("embeddings", "memory", "retrievers")]
+    kinds = ("embeddings", "memory", "retrievers", "storage/docstore", "vector_stores")
+    assert claimed == [f"llama_index/{kind}/twofold/__init__.py" for kind in kinds]
     assert all((ROOT / path).with_name("py.typed").is_file() for path in claimed)
 
 
@@ -79,11 +95,15 @@ def test_the_base_class() -> None:
     assert BaseRetriever in TwofoldRetriever.__mro__
 
 
-def test_neither_openai_nor_a_key_nor_the_network_is_asked_for() -> None:
-    """run-llama/llama_index#17434."""
+def test_20917_neither_openai_nor_a_key_nor_the_network_is_asked_for() -> None:
+    """run-llama/llama_index#17434, #20917, #13793."""
     done = subprocess.run([sys.executable, "-c", OFFLINE_AND_KEYLESS], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "The deploy key lives in the vault.",
         'According to note 1 of 1: "The deploy key lives in the vault."',
         "[]",
+        "system: <memory>",
+        "[True]",
+        "[1] The deploy note.",
+        "[]",  # llama_index.core.VectorStoreIndex imports langchain_core where it is installed
     ]

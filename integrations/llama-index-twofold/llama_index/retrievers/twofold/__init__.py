@@ -8,5 +8,7 @@
 
 from llama_index.retrievers.twofold.base import TwofoldRetriever
 from llama_index.retrievers.twofold.events import TwofoldSearchEvent
+from llama_index.retrievers.twofold.options import RetrieverOptions
+from llama_index.retrievers.twofold.scores import Scores
 
-__all__ = ["TwofoldRetriever", "TwofoldSearchEvent"]
+__all__ = ["RetrieverOptions", "Scores", "TwofoldRetriever", "TwofoldSearchEvent"]

@@ -11,17 +11,21 @@ from twofold import SearchResult
 
 __all__ = ["TwofoldSearchEvent", "VectorSource", "search_event"]
 
-VectorSource = Literal["store", "bundle", "custom_strings"]
+VectorSource = Literal["store", "bundle", "custom_strings", "embed_model"]
 """Where the query's vector came from."""
 
 
 class TwofoldSearchEvent(BaseEvent):
-    """One search has been answered. Sent once a retrieval, before ``RetrievalEndEvent``; never if it failed."""
+    """One search has been answered. Sent once a retrieval, before ``RetrievalEndEvent``, and once a recall of a memory
+    block; never if it failed.
+    """
 
     query_str: str
     """What was asked, in words."""
     ids: list[str]
     """The records found, best first."""
+    linked: list[str] = Field(default_factory=list)
+    """The records that links lead to from them, the strongest first."""
     legs: dict[str, int]
     """By leg, how many of them it found."""
     timings: dict[str, float]
@@ -30,7 +34,7 @@ class TwofoldSearchEvent(BaseEvent):
     """By code, why the answer is less than a full one; empty if it is not."""
     vector_source: VectorSource
     """``"store"``: its own embedder, if it has one; ``"bundle"``: the bundle's embedding; ``"custom_strings"``: the
-    bundle's strings by the store's embedder."""
+    bundle's strings; ``"embed_model"``: the question by the retriever's own model."""
 
     @classmethod
     def class_name(cls) -> str:
@@ -44,6 +48,7 @@ def search_event(query_str: str, result: SearchResult, source: VectorSource) -> 
     return TwofoldSearchEvent(
         query_str=query_str,
         ids=list(result.ids),
+        linked=[hit.id for hit in result.linked],
         legs={leg: found.count(leg) for leg in dict.fromkeys(found)},
         timings=dict(result.timings),
         degradations={each.code.value: each.message for each in result.degradations},
