@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from twofold.vectors.faiss_library import BUILD_THREADS, bitmap_selector, load_f
 from twofold.vectors.gate import Gate
 from twofold.vectors.protocol import Floats
 
-__all__ = ["Codes", "Nodes"]
+__all__ = ["Codes", "Nodes", "Proposed"]
 
 Nodes = npt.NDArray[np.int64]
 """Numbers of vectors, in the order they came."""
@@ -31,6 +31,31 @@ _WIDTH: Final = 16
 _ROUNDING: Final = 1e-5
 """More than what float32 does to all this."""
 _BLOCK: Final = 1024
+
+
+class Proposed(NamedTuple):
+    """What the codes propose."""
+
+    nodes: Nodes
+    """The one that seems nearest first."""
+    cosines: npt.NDArray[np.float32]
+    """What they seem to be, descending."""
+    error: float
+    """The most that a cosine can differ from what it seems."""
+    all: bool
+    """Whether there are no others."""
+
+    @property
+    def most(self) -> float:
+        """The most that the cosine of any other can be."""
+        return -1.0 if self.all else float(self.cosines[-1]) + self.error
+
+    def contenders(self, limit: int) -> Nodes:
+        """Those that can be among the ``limit`` best, or tied with the last of them."""
+        if len(self.nodes) <= limit:
+            return self.nodes
+        least = float(self.cosines[limit - 1]) - 2 * self.error
+        return self.nodes[self.cosines >= least]
 
 
 class Codes:
@@ -104,7 +129,7 @@ class Codes:
                 self._append(units[start : start + _BLOCK])
             return True
 
-    def search(self, query: Floats, known: int, among: npt.NDArray[np.bool_] | None, limit: int) -> tuple[Nodes, float]:
+    def search(self, query: Floats, known: int, among: npt.NDArray[np.bool_] | None, limit: int) -> Proposed:
         """The vectors whose codes are nearest to the query's.
 
         Args:
@@ -114,9 +139,8 @@ class Codes:
             limit: how many, at least 1.
 
         Returns:
-            At most ``limit`` numbers, the one that seems nearest first; and the most that the cosine of any other can
-            be. With x' for what the code of x stands for, ``q·x - q'·x' = q·(x - x') + (q - q')·x'``, which is at
-            most ``|x - x'| + |q - q'| (1 + |x - x'|)`` where q and x have a length of 1.
+            At most ``limit`` of them. With x' for what the code of x stands for, ``q·x - q'·x' = q·(x - x') +
+            (q - q')·x'``, which is at most ``|x - x'| + |q - q'| (1 + |x - x'|)`` where q and x have a length of 1.
         """
         wide = query.astype(np.float64)
         wide *= _LARGEST / np.abs(wide).max()
@@ -135,11 +159,13 @@ class Codes:
                 params = faiss.SearchParameters(sel=bitmap_selector(among, self.count))
             # FAISS's own function, without what its wrapper in Python does around it.
             self._faiss.search_c(1, pointer(asked), limit, pointer(scores), pointer(nodes), params)
-        if nodes[0, -1] < 0:  # missing neighbours are -1: there are no others
-            return nodes[0][nodes[0] >= 0], -1.0
         code -= wide
         error = self._error + math.sqrt(code @ code) / length * (1 + self._error) + _ROUNDING
-        return nodes[0], float(scores[0, -1]) / (self._scale * length) + error
+        found, cosines = nodes[0], scores[0] / np.float32(self._scale * length)
+        if found[-1] >= 0:
+            return Proposed(found, cosines, error, all=False)
+        there = found >= 0  # missing neighbours are -1
+        return Proposed(found[there], cosines[there], error, all=True)
 
     def _append(self, units: Floats) -> None:
         codes = np.zeros((len(units), self._width), dtype=np.float32)

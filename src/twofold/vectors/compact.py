@@ -30,7 +30,7 @@ _SAMPLE: Final = 20_000
 """How many vectors say how large the numbers of all will be; what is larger stays beside the codes."""
 _FETCHED: Final = 2
 """How many times as many neighbours are fetched as are asked for."""
-_LEAST_FETCHED: Final = 64
+_LEAST_FETCHED: Final = 192
 _MOST_FETCHED: Final = 4096
 """How many neighbours are fetched at most; beyond, every vector is read."""
 _BLOCK: Final = 4096
@@ -202,9 +202,10 @@ class CompactIndex:
         count = len(self._keys) if among is None else int(np.count_nonzero(among))
         fetched = max(_LEAST_FETCHED, _FETCHED * limit)
         while fetched < min(count, _MOST_FETCHED):
-            nodes, most = self._codes.search(query, len(self._keys), among, fetched)
+            found = self._codes.search(query, len(self._keys), among, fetched)
+            nodes = found.nodes if self._repeats else found.contenders(limit)
             keys, scores = self._with(recent, self._scored(query, self._keys[nodes], limit), limit)
-            if len(nodes) < fetched or (len(keys) >= limit and scores[limit - 1] > most):
+            if found.all or (len(keys) >= limit and scores[limit - 1] > found.most):
                 return keys, scores
             fetched *= 4
         return self._with(recent, self._scored(query, self._keys if among is None else self._keys[among], limit), limit)
@@ -213,6 +214,11 @@ class CompactIndex:
         """See :meth:`ExactIndex.cosines`."""
         query = as_vector(query, self.dimension, "the query vector")
         return self._scored(query, keys, max(1, len(keys)))
+
+    @property
+    def _repeats(self) -> bool:
+        """Whether a record has several vectors."""
+        return len(self.keys) < len(self)
 
     def _scored(self, query: Floats, keys: Keys, limit: int) -> tuple[Keys, Scores]:
         """The best of these records by their stored vectors, some thousand at a time."""

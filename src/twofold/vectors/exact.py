@@ -259,7 +259,7 @@ class ExactIndex:
         return self._buffers.vectors[rows] * self._buffers.inverse_lengths[rows, np.newaxis]
 
     @property
-    def _repeats(self) -> bool:
+    def repeats(self) -> bool:
         """Whether a record has several vectors."""
         return len(self.keys) < len(self)
 
@@ -288,10 +288,10 @@ class ExactIndex:
         If ``limit`` records have a row that scans at or above t, the last of the best truly scores at least
         t less the scan's error, so each of its equals scans at or above t less twice that error.
         """
-        wanted = limit if not self._repeats else 2 * limit
+        wanted = limit if not self.repeats else 2 * limit
         while wanted < len(approximate):
             least = np.partition(approximate, len(approximate) - wanted)[len(approximate) - wanted]
-            if not self._repeats or self._records(np.flatnonzero(approximate >= least), rows) >= limit:
+            if not self.repeats or self._records(np.flatnonzero(approximate >= least), rows) >= limit:
                 return _taken(rows, np.flatnonzero(approximate >= least - np.float32(2 * scan_error(self.dimension))))
             wanted *= 4
         return np.arange(len(approximate)) if rows is None else rows

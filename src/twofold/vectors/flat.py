@@ -31,7 +31,7 @@ _MOST_FETCHED: Final = 2048
 """How many neighbours are fetched at most."""
 _FETCHED: Final = 2
 """How many times as many neighbours are fetched as are asked for."""
-_LEAST_FETCHED: Final = 64
+_LEAST_FETCHED: Final = 192
 _BLOCK: Final = 1024
 
 
@@ -168,9 +168,10 @@ class FlatIndex:
             return self._rows.search_rows(query, rows, limit)
         among, tail = self._among(rows), self._tail(rows)
         while fetched <= min(_MOST_FETCHED, visible // 4):
-            nodes, most = self._codes.search(query, self._covered, among, fetched)
+            found = self._codes.search(query, self._covered, among, fetched)
+            nodes = found.nodes if self._rows.repeats else found.contenders(limit)
             keys, scores = self._rows.search_rows(query, np.concatenate((np.sort(nodes), tail)), limit)
-            if len(nodes) < fetched or (len(keys) >= limit and scores[limit - 1] > most):
+            if found.all or (len(keys) >= limit and scores[limit - 1] > found.most):
                 return keys, scores
             fetched *= 4
         return self._rows.search_rows(query, rows, limit)
