@@ -17,7 +17,7 @@ from twofold.vectors.checks import as_vector
 from twofold.vectors.codes import Codes
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.protocol import Floats, Keys, Scores
-from twofold.vectors.scoring import best_of_each, exact_cosines, membership
+from twofold.vectors.scoring import best_of_each, distinct_keys, exact_cosines, membership
 
 __all__ = ["CompactIndex", "Stored"]
 
@@ -132,7 +132,7 @@ class CompactIndex:
         """The records that have a vector here: sorted, none twice."""
         if self._sorted_keys is None:  # two threads may both make it; they make the same
             coded = self._keys if self._alive is None else self._keys[self._alive]
-            self._sorted_keys = np.union1d(coded, self._recent.keys)
+            self._sorted_keys = distinct_keys(np.concatenate([coded, self._recent.keys]))
         return self._sorted_keys
 
     @property

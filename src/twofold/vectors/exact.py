@@ -16,7 +16,15 @@ import numpy.typing as npt
 from twofold.errors import InvalidVectorError
 from twofold.vectors.checks import as_vector
 from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
-from twofold.vectors.scoring import NUMPY, best_of_each, exact_cosines, lengths_of, membership, scan_error
+from twofold.vectors.scoring import (
+    NUMPY,
+    best_of_each,
+    distinct_keys,
+    exact_cosines,
+    lengths_of,
+    membership,
+    scan_error,
+)
 
 __all__ = ["Change", "ExactIndex"]
 
@@ -124,11 +132,7 @@ class ExactIndex:
     def keys(self) -> Keys:
         """The keys of the records that have a vector here: sorted, none twice, not to be written to."""
         if self._keys is None:  # two threads may both make it; they make the same
-            keys = np.sort(self._living(self._buffers.keys[: self._size]), kind="stable")  # fast if nearly in order
-            if keys.size:
-                keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
-            keys.flags.writeable = False
-            self._keys = keys
+            self._keys = distinct_keys(self._living(self._buffers.keys[: self._size]))
         return self._keys
 
     def updated(self, removed_keys: Keys, added_keys: Keys, added_vectors: Floats) -> ExactIndex:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
 
-__all__ = ["NUMPY", "best_of_each", "exact_cosines", "lengths_of", "membership", "scan_error"]
+__all__ = ["NUMPY", "best_of_each", "distinct_keys", "exact_cosines", "lengths_of", "membership", "scan_error"]
 
 _SCORE_DECIMALS = 12
 """Cosines nearer to each other than this are one: float64 sums of some thousand products are uncertain below it."""
@@ -52,6 +52,15 @@ def lengths_of(rows: npt.NDArray[np.float64]) -> Scores:
     """The length of each row, the same bits wherever it lies."""
     lengths: Scores = np.sqrt(np.add.reduce(rows * rows, axis=1))
     return lengths
+
+
+def distinct_keys(keys: Keys) -> Keys:
+    """Sorted, none twice, not to be written to; quick where they are nearly in order."""
+    keys = np.sort(keys, kind="stable")
+    if keys.size:
+        keys = keys[np.concatenate(([True], keys[1:] != keys[:-1]))]
+    keys.flags.writeable = False
+    return keys
 
 
 def best_of_each(keys: Keys, scores: Scores, limit: int) -> tuple[Keys, Scores]:
