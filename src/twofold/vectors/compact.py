@@ -17,7 +17,15 @@ from twofold.vectors.checks import as_vector
 from twofold.vectors.codes import Codes
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.protocol import Floats, Keys, Scores
-from twofold.vectors.scoring import best_of_each, distinct_keys, exact_cosines, membership
+from twofold.vectors.scoring import (
+    FEW_SOUGHT,
+    best_of_each,
+    distinct_keys,
+    exact_cosines,
+    is_increasing,
+    membership,
+    places_of,
+)
 
 __all__ = ["CompactIndex", "Stored"]
 
@@ -48,7 +56,7 @@ class CompactIndex:
         stored: where the vectors are.
     """
 
-    __slots__ = ("_alive", "_codes", "_keys", "_recent", "_sorted_keys", "_stored")
+    __slots__ = ("_alive", "_codes", "_increasing", "_keys", "_recent", "_sorted_keys", "_stored")
 
     problem: None = None
     """Nothing stands in for it."""
@@ -67,6 +75,7 @@ class CompactIndex:
         self._alive = alive
         self._stored = stored
         self._sorted_keys: Keys | None = None
+        self._increasing: bool | None = None
 
     @classmethod
     def empty(cls, dimension: int) -> CompactIndex:
@@ -148,7 +157,7 @@ class CompactIndex:
     def reading(self, stored: Stored) -> CompactIndex:
         """The same index, to be searched in a session that reads the vectors by ``stored``."""
         index = CompactIndex(self._codes, self._keys, self._recent, self._alive, stored)
-        index._sorted_keys = self._sorted_keys
+        index._sorted_keys, index._increasing = self.keys, self._is_increasing
         return index
 
     # -- updating -------------------------------------------------------------------------------------------------
@@ -197,8 +206,7 @@ class CompactIndex:
         recent = self._recent.search(query, visible_keys, limit)
         among = self._alive
         if visible_keys is not None:
-            mask = membership(self._keys, visible_keys)
-            among = mask if among is None else mask & among
+            among = self._coded_of(visible_keys)
         count = len(self._keys) if among is None else int(np.count_nonzero(among))
         fetched = max(_LEAST_FETCHED, _FETCHED * limit)
         while fetched < min(count, _MOST_FETCHED):
@@ -214,6 +222,21 @@ class CompactIndex:
         """See :meth:`ExactIndex.cosines`."""
         query = as_vector(query, self.dimension, "the query vector")
         return self._scored(query, keys, max(1, len(keys)))
+
+    @property
+    def _is_increasing(self) -> bool:
+        if self._increasing is None:
+            self._increasing = is_increasing(self._keys)
+        return self._increasing
+
+    def _coded_of(self, visible_keys: Keys) -> npt.NDArray[np.bool_]:
+        """By code, whether it is a living one of the visible records."""
+        if self._is_increasing and FEW_SOUGHT * len(visible_keys) < len(self._keys):
+            mask = np.zeros(len(self._keys), dtype=np.bool_)
+            mask[places_of(self._keys, visible_keys)] = True
+        else:
+            mask = membership(self._keys, visible_keys)
+        return mask if self._alive is None else mask & self._alive
 
     @property
     def _repeats(self) -> bool:

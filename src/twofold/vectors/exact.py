@@ -17,12 +17,15 @@ from twofold.errors import InvalidVectorError
 from twofold.vectors.checks import as_vector
 from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
 from twofold.vectors.scoring import (
+    FEW_SOUGHT,
     NUMPY,
     best_of_each,
     distinct_keys,
     exact_cosines,
+    is_increasing,
     lengths_of,
     membership,
+    places_of,
     scan_error,
 )
 
@@ -54,7 +57,7 @@ class _Buffers:
     of them cannot overflow.
     """
 
-    __slots__ = ("capacity", "inverse_lengths", "kernel", "keys", "lengths", "lock", "used", "vectors")
+    __slots__ = ("capacity", "increasing", "inverse_lengths", "kernel", "keys", "lengths", "lock", "used", "vectors")
 
     def __init__(self, dimension: int, capacity: int, kernel: Kernel) -> None:
         self.capacity = capacity
@@ -64,6 +67,7 @@ class _Buffers:
         self.inverse_lengths = np.empty(capacity, dtype=np.float32)
         self.keys = np.empty(capacity, dtype=np.int64)
         self.used = 0
+        self.increasing = True
         self.lock = threading.Lock()
 
     @property
@@ -77,6 +81,7 @@ class _Buffers:
             if self.used != after or stop > self.capacity:
                 return False
             self.keys[after:stop] = keys
+            self.increasing &= is_increasing(self.keys[max(0, after - 1) : stop])
             self.vectors[after:stop] = vectors
             self.lengths[after:stop] = lengths
             self.inverse_lengths[after:stop] = 1.0 / lengths
@@ -243,7 +248,11 @@ class ExactIndex:
         """The living rows of the visible records, ascending; None if those are all rows."""
         if visible_keys is None:
             return None if self._alive is None else np.flatnonzero(self._alive)
-        mask = membership(self._buffers.keys[: self._size], visible_keys)
+        keys = self._buffers.keys[: self._size]
+        if self._buffers.increasing and FEW_SOUGHT * len(visible_keys) < self._size:
+            rows = places_of(keys, visible_keys)
+            return rows if self._alive is None else rows[self._alive[rows]]
+        mask = membership(keys, visible_keys)
         if self._alive is not None:
             mask &= self._alive
         return None if mask.all() else np.flatnonzero(mask)

@@ -9,7 +9,20 @@ import numpy.typing as npt
 
 from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
 
-__all__ = ["NUMPY", "best_of_each", "distinct_keys", "exact_cosines", "lengths_of", "membership", "scan_error"]
+__all__ = [
+    "NUMPY",
+    "best_of_each",
+    "distinct_keys",
+    "exact_cosines",
+    "is_increasing",
+    "lengths_of",
+    "membership",
+    "places_of",
+    "scan_error",
+]
+
+FEW_SOUGHT: Final = 8
+"""Of so many times more keys than are sought, looking each up is faster than looking through all."""
 
 _SCORE_DECIMALS = 12
 """Cosines nearer to each other than this are one: float64 sums of some thousand products are uncertain below it."""
@@ -114,6 +127,21 @@ class _Numpy:
 
 NUMPY: Final[Kernel] = _Numpy()
 """Needs nothing but numpy."""
+
+
+def is_increasing(keys: Keys) -> bool:
+    """Whether each is larger than the one before it, as those are that come with new records."""
+    return bool((keys[1:] > keys[:-1]).all())
+
+
+def places_of(keys: Keys, sought: Keys) -> Rows:
+    """Where those of ``sought`` (sorted, none twice) stand that are among ``keys``, which are increasing."""
+    if not len(keys):
+        return np.empty(0, dtype=np.intp)
+    places = np.searchsorted(keys, sought)
+    places[places == len(keys)] = 0
+    found: Rows = places[keys[places] == sought]
+    return found
 
 
 def membership(keys: Keys, sought: Keys) -> npt.NDArray[np.bool_]:
