@@ -1,5 +1,8 @@
-"""Measures twofold: ``python -m tests.benchmarks [store|indexes] [--records 10000] [--dimension 384] [--queries 200]
-[--json FILE]``. ``store``, the default, measures a store as a whole; ``indexes`` compares the vector indexes.
+"""Measures twofold: ``python -m tests.benchmarks [WHAT] [--records 10000] [--dimension 384] [--queries 200]
+[--json FILE]``. WHAT is ``store``, the default, for a store as a whole; ``indexes`` compares the vector indexes;
+``graph-store`` LangGraph's stores, ``--operations 6000``; ``adapters`` says what those of LangChain and LlamaIndex add.
+``scale [--real] [--rivals [PYTHON ...]]`` measures all that is promised of a size, and ``growth FILE ...`` writes what
+such runs found into the documentation; docs/explanation/performance.md says more of both.
 
 Times are wall time. A rival answers the same queries in the same run, turn by turn, so that the ratio means something
 on a machine that is not quiet. Idle OpenMP threads sleep (``OMP_WAIT_POLICY``), or those of one contestant would spin
@@ -31,28 +34,77 @@ from tests.benchmarks.timing import interleaved
 import twofold
 from twofold import GivenVectors, NewRecord
 
+WHAT = ("store", "indexes", "graph-store", "adapters", "scale", "growth")
+
 
 def main() -> None:
     """Run all measurements and print them as a table, or as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=("store", "indexes"), default="store")
+    parser.add_argument("what", nargs="?", choices=WHAT, default="store")
+    parser.add_argument("files", nargs="*", type=Path, help="growth: what runs of scale wrote")
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--operations", type=int, default=6000)
     parser.add_argument("--no-rivals", action="store_true", help="measure twofold alone")
+    parser.add_argument("--real", action="store_true", help="scale: docstrings instead of made-up data")
+    parser.add_argument("--rivals", nargs="*", metavar="PYTHON", help="scale: the interpreters that rivals are under")
+    parser.add_argument(
+        "--patience", type=float, default=1800, help="scale: seconds that a rival may take to be filled"
+    )
+    parser.add_argument("--page", type=Path, help="growth: the page instead of docs/explanation/performance.md")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     asked = parser.parse_args()
+    if asked.files and asked.what != "growth":
+        parser.error(f"{asked.what} takes no files")
+    if asked.what == "growth":
+        from tests.benchmarks.growth import write_growth
+
+        write_growth(asked.files, asked.page)
+        return
+    if asked.what == "scale":
+        measure_scale(asked)
+        return
     if asked.what == "indexes":
         print_indexes(asked.records, asked.dimension, asked.queries, asked.json)
         return
-    corpus = make_corpus(asked.records, asked.dimension, asked.queries)
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(corpus, Path(folder) / "benchmark.db", rivals=not asked.no_rivals)
-    figures = {"records": asked.records, "dimension": asked.dimension, "queries": asked.queries, **figures}
+        figures = figures_of(asked, Path(folder))
     if asked.json is not None:
         asked.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     for name, value in figures.items():
-        print(f"{name:<42} {value:>14,.3f}" if isinstance(value, float) else f"{name:<42} {value:>14,}")
+        print(f"{name:<48} {value:>14,.3f}" if isinstance(value, float) else f"{name:<48} {value:>14,}")
+
+
+def measure_scale(asked: argparse.Namespace) -> None:
+    """Measure a size, and print what was found."""
+    from tests.benchmarks.scale import compare_at_scale, print_scale
+
+    figures = compare_at_scale(
+        asked.records,
+        asked.dimension,
+        asked.queries,
+        real=asked.real,
+        rivals=() if asked.rivals is None else asked.rivals or [sys.executable],
+        patience=asked.patience,
+        say=lambda what: print(f"… {what}", file=sys.stderr),
+    )
+    print_scale(figures, asked.json)
+
+
+def figures_of(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """All figures by name, beginning with what was asked for."""
+    if asked.what == "graph-store":
+        from tests.benchmarks.graph_store import compare_stores
+
+        return compare_stores(folder, asked.operations, rivals=not asked.no_rivals)
+    corpus = make_corpus(asked.records, asked.dimension, asked.queries)
+    figures: dict[str, Any] = {"records": asked.records, "dimension": asked.dimension, "queries": asked.queries}
+    if asked.what == "adapters":
+        from tests.benchmarks.adapters import measure_adapters
+
+        return figures | measure_adapters(corpus, folder / "adapters.db")
+    return figures | measure(corpus, folder / "benchmark.db", rivals=not asked.no_rivals)
 
 
 def print_indexes(records: int, dimension: int, queries: int, to: Path | None) -> None:
@@ -81,7 +133,7 @@ def measure(corpus: Corpus, path: Path, *, rivals: bool) -> dict[str, Any]:
         store.add_many(records_of(corpus), batch_size=1000)
         taken = perf_counter() - started
         figures["bulk add, records/s"] = len(corpus.texts) / taken
-    bare = bare_insert(corpus, path.with_name("bare.db"))
+    bare = bare_insert(zip(corpus.texts, corpus.vectors, strict=True), path.with_name("bare.db"))
     figures["bare SQLite insert, records/s"] = len(corpus.texts) / bare
     figures["bulk add takes longer than bare, times"] = taken / bare
     figures["file, bytes/record"] = path.stat().st_size / len(corpus.texts)

@@ -55,8 +55,8 @@ def compare(path: Path, records: int, dimension: int, queries: int) -> list[dict
             ready = perf_counter() - started
             with backend._file.pool.exclusive() as connection:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            kept = next(reversed(backend._parts.vectors._indexes.values()), None)
-            size = path.stat().st_size - before if kept is None else int(kept.nbytes)
+            newest = backend._parts.vectors.indexes._newest()
+            size = path.stat().st_size - before if newest is None else int(newest[1].nbytes)
             contestants[name] = backend
             rows.append({"index": name, "ready, s": ready, "bytes": size})
         for column, visible in (("all, ms", EVERYTHING), ("a tenth, ms", TENTH), ("a hundredth, ms", HUNDREDTH)):

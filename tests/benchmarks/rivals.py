@@ -9,6 +9,8 @@ from tests.benchmarks.data import Corpus
 
 __all__ = ["ensemble_retriever"]
 
+_BATCH = 1000
+
 
 def ensemble_retriever(corpus: Corpus, k: int) -> Callable[[int], list[str]]:
     """LangChain's EnsembleRetriever over BM25Retriever and FAISS: gives the texts found for a query's number."""
@@ -22,7 +24,9 @@ def ensemble_retriever(corpus: Corpus, k: int) -> Callable[[int], list[str]]:
         """Looks vectors up, so that no model is measured."""
 
         def __init__(self) -> None:
-            self.by_query = dict(zip(corpus.queries, corpus.query_vectors.tolist(), strict=True))
+            self.by_query: dict[str, list[float]] = dict(
+                zip(corpus.queries, corpus.query_vectors.tolist(), strict=True)
+            )
 
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             raise NotImplementedError
@@ -30,8 +34,16 @@ def ensemble_retriever(corpus: Corpus, k: int) -> Callable[[int], list[str]]:
         def embed_query(self, text: str) -> list[float]:
             return self.by_query[text]
 
-    pairs = list(zip(corpus.texts, corpus.vectors.tolist(), strict=True))
-    faiss = FAISS.from_embeddings(pairs, Prepared()).as_retriever(search_kwargs={"k": k})
+    store = None
+    for first in range(0, len(corpus.texts), _BATCH):  # it takes lists of numbers, which are large
+        vectors = corpus.vectors[first : first + _BATCH].tolist()
+        pairs = list(zip(corpus.texts[first : first + _BATCH], vectors, strict=True))
+        if store is None:
+            store = FAISS.from_embeddings(pairs, Prepared())
+        else:
+            store.add_embeddings(pairs)
+    assert store is not None
+    faiss = store.as_retriever(search_kwargs={"k": k})
     keyword = BM25Retriever.from_texts(corpus.texts, k=k)
     ensemble = EnsembleRetriever(retrievers=[keyword, faiss], weights=[0.5, 0.5])
     return lambda number: [document.page_content for document in ensemble.invoke(corpus.queries[number])]

@@ -1,0 +1,296 @@
+"""What is measured of a store that holds a collection: rows of times, and single figures, by name.
+
+All contestants of a stage answer the same questions in the same run and take turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from tests.benchmarks.baselines import BareFile
+from tests.benchmarks.collection import Collection, best_cosines, recall
+from tests.benchmarks.measuring import Contestant, Taken, in_turns, row, timed, times_faster
+from tests.benchmarks.peers import BESIDE, PEERS
+from tests.benchmarks.pipeline import PlainPipeline, flat_index
+from tests.benchmarks.stores import (
+    HUNDREDTH,
+    check_keys,
+    hundredth,
+    new_records,
+    numbers_of,
+    open_store,
+    searching,
+    settle,
+)
+
+from twofold import Access, HybridStore
+from twofold.backends.protocol import Visibility
+from twofold.backends.sqlite.keyword import match_expression
+
+__all__ = [
+    "Report",
+    "adding",
+    "beside_rivals",
+    "filtering",
+    "hybrids",
+    "keyword_leg",
+    "one_by_one",
+    "same_hits",
+    "vector_leg",
+    "words",
+]
+
+Report: TypeAlias = "dict[str, dict[str, Any]]"
+"""Rows by name."""
+
+_TOP: Final = 30
+_NEAREST: Final = 10
+_POOL: Final = 100
+"""What a leg gives by default."""
+_AT_A_TURN: Final = 5
+"""Questions that a process answers before it is another's turn: one that has just been woken has cold caches, which
+would count most against the quickest."""
+
+
+def adding(collection: Collection, path: Path) -> Report:
+    """Fill a store from a generator, and a bare file with the same; the store's file is what the other stages ask."""
+    with open_store(path, collection) as store:
+        own = timed(lambda _: store.add_many(new_records(collection), batch_size=1000), _nothing)(0)
+        settling = settle(store, collection)
+    with closing(BareFile(path.with_name("bare.db"))) as file:
+        bare = timed(lambda _: file.add_all(collection.pairs()), _nothing)(0)
+    beside = [file for file in path.parent.glob(f"{path.name}?*") if not file.name.endswith(("-wal", "-shm"))]
+    records = collection.records
+    return {
+        "bulk add": {
+            "records/s": records / own.wall,
+            "records/s of CPU": records / own.cpu,
+            "of a bare insert, records/s of CPU": records / bare.cpu,
+            "times as long as bare": own.cpu / bare.cpu,
+            "indexes ready after, s": settling,
+        },
+        "disk": {
+            "file, bytes/record": path.stat().st_size / records,
+            "of which vector, bytes/record": 4 * collection.dimension,
+            "beside the file, bytes/record": sum(file.stat().st_size for file in beside) / records,
+        },
+    }
+
+
+def hybrids(collection: Collection, path: Path) -> Report:
+    """Hybrid search beside the plain pipeline."""
+    questions, vectors = collection.questions.mixed, collection.query_vectors
+    with ExitStack() as stack:
+        store = stack.enter_context(open_store(path, collection))
+        settle(store, collection)
+        plain = stack.enter_context(closing(PlainPipeline(collection, path.with_name("plain.db"))))
+        taken = in_turns(
+            {
+                "ours": timed(searching(store, collection), numbers_of),
+                "theirs": timed(
+                    lambda number: plain.search(questions[number], vectors[number]),
+                    lambda hits: [key for key, _ in hits],
+                ),
+            },
+            len(questions),
+        )
+    own, other = taken["ours"], taken["theirs"]
+    return {
+        "hybrid": row(own),
+        "plain pipeline": row(other, **{"hybrid is faster, times": times_faster(other, own)}),
+    }
+
+
+def beside_rivals(collection: Collection, path: Path, rivals: Mapping[str, Contestant], questions: int) -> Report:
+    """Hybrid search beside rivals of other processes, all answering the first so many questions."""
+    with open_store(path, collection) as store:
+        settle(store, collection)
+        own = timed(searching(store, collection), numbers_of)
+        taken = in_turns({BESIDE: own, **rivals}, questions, at_a_turn=_AT_A_TURN)
+    report = {BESIDE: row(taken[BESIDE])}
+    for name in rivals:
+        report[name] = row(taken[name], **{"hybrid is faster, times": times_faster(taken[name], taken[BESIDE])})
+        if PEERS[name].by_vector_alone:
+            report[name]["recall@10"] = recall(
+                collection, _by_question(taken[name]), best_cosines(collection, _NEAREST)
+            )
+    return report
+
+
+def same_hits(collection: Collection, path: Path) -> Report:
+    """The share of the ten best that an exact scan of all vectors gives too."""
+    numbers = range(len(collection.questions.mixed))
+    with open_store(path, collection, index="exact") as exact:
+        ask = searching(exact, collection)
+        expected = [set(numbers_of(ask(number))) for number in numbers]
+    with open_store(path, collection) as store:
+        settle(store, collection)
+        ask = searching(store, collection)
+        found = [set(numbers_of(ask(number))) for number in numbers]
+    shares = [len(one & other) / len(one) for one, other in zip(expected, found, strict=True)]
+    return {"same hits as the exact scan": {"of the top 10": sum(shares) / len(shares)}}
+
+
+def words(collection: Collection, path: Path) -> Report:
+    """Hybrid search for common words, stop words alone, and rare words, each with the same vectors."""
+    asked, vectors = collection.questions, collection.query_vectors
+    kinds = {"rare words": asked.rare, "common words": asked.common, "stop words alone": asked.function}
+    with open_store(path, collection) as store:
+        settle(store, collection)
+
+        def asking(texts: list[str]) -> Callable[[int], Any]:
+            return lambda number: store.search(texts[number], vector=vectors[number])
+
+        contestants = {f"hybrid, {name}": timed(asking(texts), numbers_of) for name, texts in kinds.items()}
+        taken = in_turns(contestants, len(vectors))
+    rare = taken["hybrid, rare words"]
+    report = {name: row(each) for name, each in taken.items()}
+    for name in list(taken)[1:]:
+        report[name]["times as long as rare words"] = times_faster(taken[name], rare)
+    return report
+
+
+def keyword_leg(collection: Collection, path: Path) -> Report:
+    """The 30 best by BM25, stop words and all, beside FTS5's own answer to the same OR on the same connection."""
+    with open_store(path, collection, stop_words=()) as store:
+        settle(store, collection)
+        backend: Any = store._parts.backend
+        queries = [backend.analyzer.query(text) for text in collection.questions.mixed]
+        matches = [match_expression(query.terms) for query in queries]
+        visible = Visibility(Access(), datetime.now(UTC))
+        score = f"bm25(fts{', 1.0' * (len(backend.fields) + 1)})"  # the fields, and the tags
+        best = f"SELECT rowid, {score} AS score FROM fts WHERE fts MATCH ? ORDER BY score LIMIT {_TOP}"
+        in_order = (
+            f"SELECT r.key, -{score} AS score FROM fts CROSS JOIN records r ON r.key = fts.rowid WHERE fts MATCH ?"
+            f" ORDER BY score DESC, r.created_at DESC, r.id, r.namespace, r.scope, r.owner LIMIT {_TOP}"
+        )
+
+        def ours(number: int) -> Any:
+            with backend.read() as reader:
+                return reader.keyword(queries[number], visible, _TOP)
+
+        def theirs(number: int, sql: str = best) -> Any:
+            with backend.read() as reader:
+                return reader._connection.execute(sql, (matches[number],)).fetchall()
+
+        def keys(rows: Any) -> list[int]:
+            return [key - 1 for key, _ in rows]
+
+        taken = in_turns({"ours": timed(ours, keys), "theirs": timed(theirs, keys)}, len(queries))
+        equal = [
+            list(map(tuple, ours(number))) == list(map(tuple, theirs(number, in_order)))
+            for number in range(len(queries))
+        ]
+    own, other = taken["ours"], taken["theirs"]
+    return {
+        "keyword leg": row(own, **{"bit-equal, share": sum(equal) / len(equal)}),
+        "FTS5 by bm25()": row(other, **{"keyword leg is faster, times": times_faster(other, own)}),
+    }
+
+
+def vector_leg(collection: Collection, path: Path) -> Report:
+    """The leg with its default pool beside FAISS's exact scan on one thread."""
+    index, asked = flat_index(collection), collection.query_vectors
+    visible = Visibility(Access(), datetime.now(UTC))
+    with open_store(path, collection) as store:
+        settle(store, collection)
+        check_keys(store)
+        backend: Any = store._parts.backend
+        kind = backend.info().details["vector_index"]
+
+        def ours(number: int) -> Any:
+            with backend.read() as reader:
+                return reader.nearest(asked[number], visible, _POOL).candidates
+
+        taken = in_turns(
+            {
+                "ours": timed(ours, lambda found: [key - 1 for key, _ in found]),
+                "theirs": timed(
+                    lambda number: index.search(asked[number : number + 1], _POOL)[1][0], np.ndarray.tolist
+                ),
+            },
+            len(asked),
+        )
+    best = best_cosines(collection, _NEAREST)
+    own, other = taken["ours"], taken["theirs"]
+    return {
+        "vector leg": row(own, **{"recall@10": recall(collection, _by_question(own), best), "index": kind}),
+        "FAISS FlatIP, one thread": row(
+            other,
+            **{
+                "recall@10": recall(collection, _by_question(other), best),
+                "vector leg is faster, times": times_faster(other, own),
+            },
+        ),
+    }
+
+
+def filtering(collection: Collection, path: Path) -> Report:
+    """A filter that lets 1 % through: the same one again and again, and one that the store has not seen yet."""
+    numbers = range(len(collection.questions.mixed))
+    questions, vectors = collection.questions.mixed, collection.query_vectors
+    with open_store(path, collection) as store:
+        settle(store, collection)
+        taken = in_turns(
+            {
+                "hybrid, no filter": timed(searching(store, collection), numbers_of),
+                "hybrid, filter of 1 %": timed(searching(store, collection, where=hundredth(0)), numbers_of),
+            },
+            len(numbers),
+        )
+        by_vector = searching(store, collection, mode="vector", where=hundredth(0))
+        found = {number: numbers_of(by_vector(number)) for number in numbers}
+        new = timed(
+            lambda number: store.search(questions[number], vector=vectors[number], where=hundredth(number)), numbers_of
+        )
+        fresh = [new(number) for number in numbers[1:HUNDREDTH]]
+    least = min(_NEAREST, -(-collection.records // HUNDREDTH))
+    best = best_cosines(collection, least, np.arange(0, collection.records, HUNDREDTH))
+    bare, own = taken["hybrid, no filter"], taken["hybrid, filter of 1 %"]
+    return {
+        "hybrid, no filter": row(bare),
+        "hybrid, filter of 1 %": row(
+            own,
+            **{
+                "recall@10": recall(collection, found, best),
+                "times as long as without": times_faster(own, bare),
+            },
+        ),
+        "hybrid, filter of 1 % not asked for before": row(
+            fresh, **{"times as long as without": times_faster(fresh, bare)}
+        ),
+    }
+
+
+def one_by_one(collection: Collection, path: Path, count: int) -> Report:
+    """Single adds, each in a transaction of its own, to the filled store and to the filled bare file. Changes them."""
+    pairs = [pair for pair, _ in zip(collection.pairs(), range(count), strict=False)]
+    with ExitStack() as stack:
+        store: HybridStore = stack.enter_context(open_store(path, collection))
+        bare = stack.enter_context(closing(BareFile(path.with_name("bare.db"))))
+        taken = in_turns(
+            {
+                "add": timed(lambda number: store.add(pairs[number][0], vector=pairs[number][1]), _nothing),
+                "bare insert": timed(lambda number: bare.add(*pairs[number]), _nothing),
+            },
+            len(pairs),
+        )
+    own, other = taken["add"], taken["bare insert"]
+    return {
+        "add, one by one": row(own, **{"times as long as bare": times_faster(own, other)}),
+        "bare insert, one by one": row(other),
+    }
+
+
+def _nothing(_: object) -> list[int]:
+    """What is found where nothing is looked for."""
+    return []
+
+
+def _by_question(taken: list[Taken]) -> dict[int, list[int]]:
+    return {number: each.found for number, each in enumerate(taken)}
