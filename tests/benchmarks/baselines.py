@@ -25,11 +25,12 @@ class BareFile:
 
     Args:
         path: of the file, which is made if it is not there.
+        synchronous: SQLite's word for what a commit survives.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, synchronous: str = "NORMAL") -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "cache_size = -65536"):
+        for pragma in ("journal_mode = WAL", f"synchronous = {synchronous}", "cache_size = -65536"):
             self._connection.execute(f"PRAGMA {pragma}").fetchall()
         for table in (
             "TABLE IF NOT EXISTS rows (key INTEGER PRIMARY KEY, text TEXT)",

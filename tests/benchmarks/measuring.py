@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from tests.benchmarks.timing import interleaved
 
-__all__ = ["Contestant", "Taken", "in_turns", "resident", "row", "timed", "times_faster"]
+__all__ = ["Contestant", "Taken", "in_turns", "resident", "row", "timed", "times_faster", "times_sooner"]
 
 Answer = TypeVar("Answer")
 
@@ -81,6 +81,11 @@ def row(taken: list[Taken], **more: Any) -> dict[str, Any]:
 def times_faster(slow: list[Taken], fast: list[Taken]) -> float:
     """How many times as much of the processor the median question of one costs as that of another."""
     return float(np.median([each.cpu for each in slow]) / np.median([each.cpu for each in fast]))
+
+
+def times_sooner(slow: list[Taken], fast: list[Taken]) -> float:
+    """The same by the clock."""
+    return float(np.median([each.wall for each in slow]) / np.median([each.wall for each in fast]))
 
 
 def resident() -> int:
