@@ -41,7 +41,7 @@ Remember: TypeAlias = Callable[[Sequence[AnyMessage]], Sequence[str]]
 """Given an agent's messages when it has ended, the texts to be remembered of them."""
 
 
-class TwofoldMemoryMiddleware(AgentMiddleware[Any, Any, Any]):
+class TwofoldMemoryMiddleware(AgentMiddleware[Any, Any]):
     """Puts the memories that fit the user's last message into the system message of each call of the model.
 
     The agent's state is left as it is: what was recalled is not said again in the next turn. A store or an embedding

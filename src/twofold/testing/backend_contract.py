@@ -30,6 +30,7 @@ from twofold.testing.contract_keyword import KeywordContract
 from twofold.testing.contract_lifecycle import LifecycleContract
 from twofold.testing.contract_links import LinkContract
 from twofold.testing.contract_moving import MovingContract
+from twofold.testing.contract_ranking import RankingContract
 from twofold.testing.contract_rows import RowContract, seen_by, stored
 from twofold.testing.contract_vectors import VectorContract, embed, found_by_vector, vector
 from twofold.testing.records import make_record, make_vectors
@@ -188,7 +189,14 @@ class SessionContract:
 
 
 class BackendContract(
-    RowContract, KeywordContract, VectorContract, LinkContract, LifecycleContract, MovingContract, SessionContract
+    RowContract,
+    KeywordContract,
+    VectorContract,
+    RankingContract,
+    LinkContract,
+    LifecycleContract,
+    MovingContract,
+    SessionContract,
 ):
     """Subclass it and give the fixture ``backend``; see the module's docstring."""
 
