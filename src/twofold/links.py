@@ -19,7 +19,7 @@ from twofold.backends.protocol import LinkWrite, Reader, VectorWrite, Visibility
 from twofold.config import SearchParams
 from twofold.errors import SearchUnavailableError
 from twofold.filters import A
-from twofold.ranking import Reached, reach
+from twofold.ranking import Edge, Reached, reach
 from twofold.types import Access, Direction, LinkKind, LinkStep, Owner, Scope
 
 __all__ = ["Alike", "Meaning", "Together", "paths_of", "walk"]
@@ -47,7 +47,7 @@ def walk(
     *,
     limit: int,
     hops: int,
-    kinds: Sequence[str] | None,
+    kinds: Sequence[str] | Mapping[str, float] | None,
     direction: Direction = Direction.BOTH,
     exclude: Iterable[int] = (),
 ) -> list[Reached]:
@@ -61,18 +61,36 @@ def walk(
         params: has ``link_decay`` and ``link_fan_out``.
         limit: how many at most.
         hops: how many links away at most.
-        kinds: only along these. Default: all.
+        kinds: only along these; with what the weights of their links are multiplied with, or as they are. Default:
+            all.
         direction: which way links are followed.
         exclude: records that are passed by.
     """
+    weights = kinds if isinstance(kinds, Mapping) else {}
+
+    def neighbors(keys: Sequence[int], most: int) -> Mapping[int, Sequence[Edge]]:
+        if not weights:
+            named = None if kinds is None else list(kinds)
+            return reader.neighbors(keys, visible, direction=direction, kinds=named, limit=most)
+        found: dict[int, list[Edge]] = {}
+        for weight in sorted(set(weights.values()), reverse=True):  # the strongest of each, so of all
+            of_weight = [kind for kind, each in weights.items() if each == weight]
+            for key, edges in reader.neighbors(keys, visible, direction=direction, kinds=of_weight, limit=most).items():
+                found.setdefault(key, []).extend(edges)
+        return {
+            key: sorted(edges, key=lambda edge: -edge.weight * weights[edge.kind])[:most]
+            for key, edges in found.items()
+        }
+
     return reach(
         seeds,
-        lambda keys, most: reader.neighbors(keys, visible, direction=direction, kinds=kinds, limit=most),
+        neighbors,
         lambda keys: {key: identity.order for key, identity in reader.identities(keys).items()},
         limit=limit,
         hops=hops,
         decay=params.link_decay,
         fan_out=params.link_fan_out,
+        kind_weights=weights,
         exclude=exclude,
     )
 

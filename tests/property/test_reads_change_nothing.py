@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,13 @@ IDS = ("m0", "m3", "no such id")
 
 
 def open_(path: Path) -> twofold.HybridStore:
-    return twofold.open(path, embedder=FakeEmbedder(8), settings=twofold.StoreSettings(touch_flush_seconds=80_000))
+    return twofold.open(
+        path,
+        embedder=FakeEmbedder(8),
+        reranker=lambda question, texts: [len(text) / 100 for text in texts],
+        hyde=lambda question: f"what is said of {question}",
+        settings=twofold.StoreSettings(touch_flush_seconds=80_000),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +58,28 @@ params = st.builds(
     include_archived=st.booleans(),
     trace=st.booleans(),
     pool=st.integers(1, 20),
+    rescore=st.booleans(),
+    fusion=st.sampled_from(("rrf", "calibrated")),
+    mmr_lambda=st.none() | st.just(0.5),
+    rerank=st.sampled_from((0, 5)),
+    hyde=st.sampled_from(("never", "always")),
 )
 reads = st.one_of(
     st.tuples(
         st.just("search"),
         st.sampled_from(WORDS),
         st.fixed_dictionaries(
-            {"k": st.integers(0, 5), "mode": st.sampled_from(("hybrid", "keyword", "vector")), "params": params}
+            {
+                "k": st.integers(0, 5),
+                "mode": st.sampled_from(("hybrid", "keyword", "vector")),
+                "params": params,
+                "phrasings": st.just(()) | st.just(("broker", "tea")),
+            }
         ),
     ),
+    st.tuples(st.just("search_many"), st.just(WORDS[:3]), st.fixed_dictionaries({"params": params})),
+    st.tuples(st.just("context"), st.sampled_from(WORDS), st.fixed_dictionaries({"params": params})),
+    st.tuples(st.just("export_jsonl"), st.builds(io.BytesIO), st.just({"vectors": True})),
     st.tuples(st.sampled_from(("get", "links", "neighbors")), st.sampled_from(IDS), st.just({})),
     st.tuples(st.just("get_many"), st.just(IDS), st.just({"include_archived": True})),
     st.tuples(st.just("distinct"), st.sampled_from(("kind", "tags")), st.just({})),
@@ -69,7 +89,7 @@ reads = st.one_of(
         st.none(),
         st.fixed_dictionaries({"where": st.none() | st.just(A.id == "m1")}),
     ),
-    st.tuples(st.sampled_from(("info", "namespaces")), st.none(), st.just({})),
+    st.tuples(st.sampled_from(("info", "namespaces", "stats")), st.none(), st.just({})),
 )
 
 

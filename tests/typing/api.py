@@ -191,6 +191,7 @@ def filtering(store: HybridStore) -> Filter:
     where = (F("lang") == "en") & (A.kind.in_(["insight"]) | ~F("draft").exists())
     store.search("query", where=where)
     store.search("query", where={"lang": "en", "@kind": {"$in": ["insight"]}})
+    assert_type(A(kind="insight", tags_any=["ops"], importance=(0.5, None)), Filter)
     A.colour  # type: ignore[attr-defined]  # noqa: B018
     return where
 

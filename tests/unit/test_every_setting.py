@@ -185,7 +185,15 @@ CASES = {
     ],
     "expand": [Case({"expand": 5}, lambda before, after: not before.linked and bool(after.linked), k=1)],
     "hops": [Case({"hops": 2}, lambda before, after: len(after.linked) > len(before.linked), LINKS, k=1)],
-    "link_kinds": [Case({"link_kinds": ("other",)}, lambda before, after: not after.linked, LINKS, k=1)],
+    "link_kinds": [
+        Case({"link_kinds": ("other",)}, lambda before, after: not after.linked, LINKS, k=1),
+        Case(
+            {"link_kinds": {"related": 0.5}},
+            lambda before, after: 0 < after.linked[0].score < before.linked[0].score,
+            LINKS,
+            k=1,
+        ),
+    ],
     "link_decay": [
         Case({"link_decay": 1.0}, lambda before, after: after.linked[0].score > before.linked[0].score, LINKS, k=1)
     ],

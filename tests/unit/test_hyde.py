@@ -6,6 +6,7 @@ import asyncio
 import math
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 
 import twofold
 from twofold import (
+    Access,
     ConfigurationError,
     DegradationCode,
+    EmbedderUnreachableError,
     EmbeddingSettings,
     GivenVectors,
     HybridStore,
@@ -254,6 +257,24 @@ def test_what_was_written_is_remembered_up_to_a_bound(writer: Writer) -> None:
         assert writer.asked == ["why late?"] * 2
 
 
+def test_what_was_written_for_one_asker_is_shown_to_no_other() -> None:
+    asks: ContextVar[str] = ContextVar("asks")
+
+    def knows_who_asks(question: str) -> str:
+        return f"{asks.get()} lives at {asks.get()}'s address"
+
+    def written(store: HybridStore, user: str) -> set[str]:
+        asks.set(user)
+        access, params = Access(user=user), SearchParams(trace=True)
+        found = [store.search("my address?", access=access, params=params)]
+        found += store.search_many(["my address?", "where do I live?"], access=access, params=params)
+        return {stage.detail["written"] for each in found for stage in each.trace or () if stage.name == "hyde"}
+
+    with open_with(knows_who_asks, FakeEmbedder()) as store:
+        for user in ("ann", "ben", "ann"):
+            assert written(store, user) == {f"{user} lives at {user}'s address"}
+
+
 def test_a_failure_is_not_remembered() -> None:
     writer = Writer({})
     with open_with(writer) as store:
@@ -277,6 +298,7 @@ def refuses(question: str) -> str:
         (lambda question: b"bytes", "gave a bytes; it must give a text"),
         (lambda question: "", "gave a text without words"),
         (lambda question: " ... ", "gave a text without words"),
+        (lambda question: "x" * 20_001, "gave a text of 20,001 characters; it must give one of at most 20,000"),
         (lambda question: "not in the table", "no vector for"),
     ],
 )
@@ -291,6 +313,30 @@ def test_its_failure_is_a_degradation_and_the_questions_own_vector_is_used(
         assert found.degradations[0].message.endswith("; the question's own vector was used")
         assert found.trace is not None
         assert said in next(stage for stage in found.trace if stage.name == "hyde").detail["failed"]
+
+
+@pytest.mark.parametrize("error", [ValueError, EmbedderUnreachableError])
+def test_what_it_says_of_one_question_is_told_to_no_other(error: type[Exception]) -> None:
+    def repeats(question: str) -> str:
+        raise error(f"cannot write for {question}")
+
+    embedding = EmbeddingSettings(failures_to_open=1, first_pause=3600, longest_pause=3600)
+    with open_with(repeats, FakeEmbedder(), embedding=embedding) as store:
+        assert "my secret" in store.search("my secret").degradations[0].message
+        said = store.search("another").degradations[0].message
+        assert "was not asked" in said
+        assert "secret" not in said
+
+
+@pytest.mark.parametrize("refusal", ["", "...", "x" * 20_001])
+def test_a_question_that_it_refuses_takes_it_from_no_other(refusal: str) -> None:
+    def writes(question: str) -> str:
+        return refusal if question.startswith("bad") else "an answer"
+
+    embedding = EmbeddingSettings(failures_to_open=1, first_pause=3600, longest_pause=3600)
+    with open_with(writes, FakeEmbedder(), embedding=embedding) as store:
+        assert all(store.search(f"bad {number}").has("hyde_failed") for number in range(3))
+        assert not store.search("good").degraded
 
 
 def test_one_that_hangs_is_not_waited_for_beyond_its_deadline_and_then_left_alone() -> None:

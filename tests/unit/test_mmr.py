@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -92,6 +93,28 @@ def test_pages_neither_overlap_nor_skip(store: HybridStore) -> None:
 def test_past_the_pools_the_order_is_that_of_the_legs(store: HybridStore) -> None:
     assert by_vector(store, 6, 0.0, pool=3).ids == ("first", "copy 2", "copy 1", "copy 3", "other", "third")
     assert by_vector(store, 6, 0.0).ids[:3] == ("first", "third", "other")
+
+
+def test_a_thousand_at_most_are_chosen_and_pages_agree_beyond_them() -> None:
+    params = SearchParams(prior="none", mmr_lambda=0.3, pool=1100)
+    with twofold.open(":memory:", embedder=GivenVectors("v", 2)) as store:
+        store.add_many([{"id": str(n), "text": "x", "vector": [np.cos(n / 999), np.sin(n / 999)]} for n in range(1100)])
+
+        def page(offset: int, k: int) -> SearchResult:
+            return store.search("", vector=[1.0, 0.0], mode="vector", k=k, offset=offset, params=params)
+
+        whole = page(0, 1100)
+        assert len(set(whole.ids)) == 1100
+        assert [hit.explanation.diversity is not None for hit in whole] == [True] * 1000 + [False] * 100
+        rest = [hit.score for hit in whole[1000:]]
+        assert rest == sorted(rest, reverse=True)
+        assert page(990, 20).ids == whole.ids[990:1010]
+        traced = store.search(
+            "", vector=[1.0, 0.0], mode="vector", k=20, offset=990, params=replace(params, trace=True)
+        ).trace
+        mmr = next(stage for stage in traced or () if stage.name == "mmr")
+        assert mmr.output == whole.ids[990:1010]
+        assert {each.id for each in mmr.dropped} == {*whole.ids} - {*mmr.output}
 
 
 def test_it_chooses_among_the_pool_that_is_asked_for(store: HybridStore) -> None:

@@ -196,3 +196,10 @@ async def test_every_way_to_search_takes_them(store: HybridStore) -> None:
     found = scores(store.search("kettle", phrasings=["boiler"]))
     assert scores(await store.asearch("kettle", phrasings=["boiler"])) == found
     assert scores(store.batch([Search("kettle", phrasings=["boiler"])])[0]) == found
+
+
+def test_there_is_an_end_to_them(store: HybridStore) -> None:
+    most = [f"kettle {number}" for number in range(100)]
+    assert len(store.search("kettle", phrasings=most)) > 0
+    with pytest.raises(ConfigurationError, match=r"phrasings holds 100 texts at most, not 101: .* use search_many"):
+        store.search("kettle", phrasings=[*most, "one more"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from twofold import (
     Access,
     ConfigurationError,
     DegradationCode,
+    EmbedderUnreachableError,
     EmbeddingSettings,
     GivenVectors,
     HybridStore,
@@ -124,6 +126,26 @@ def test_pages_are_cut_of_its_order(store: HybridStore) -> None:
     assert pages == [whole[:2], whole[2:4], whole[4:], ()]
 
 
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"pool": 2},
+        {"pool": 2, "mmr_lambda": 0.5},
+        {"pool_per_k": 1},
+        {"pool": 3, "rescore": True},
+        {"pool": 2, "rerank": 1},
+    ],
+    ids=str,
+)
+def test_pages_agree_beyond_the_pools(store: HybridStore, marks: Marks, params: dict[str, Any]) -> None:
+    for size in (1, 2, 4):
+        pages = [search(store, size, offset=start, **params).ids for start in range(0, 6, size)]
+        assert sorted(id_ for page in pages for id_ in page) == sorted(NAMES), "none twice, none left out"
+    whole = search(store, **{**params, "pool": 2, "pool_per_k": None})
+    assert whole.ids[2:] == ("three", "four", "five", "six"), "what lies past the pool is not judged"
+    assert max(len(texts) for _, texts in marks.asked) <= 4
+
+
 def test_min_score_is_of_its_scores(store: HybridStore) -> None:
     assert search(store, min_score=0.45).ids == ("six", "five")
     assert search(store, min_score=0.9).ids == ()
@@ -197,7 +219,11 @@ def failing(query: str, texts: Sequence[str]) -> list[float]:
         (lambda query, texts: [None, *range(5)], "no finite number for text 1 of 6"),
         (lambda query, texts: [True, *range(5)], "no finite number for text 1 of 6"),
         (lambda query, texts: [[0.5], *range(5)], "no finite number for text 1 of 6"),
-        (lambda query, texts: "012345", "gave a text"),
+        (lambda query, texts: [0.5] * 7, "gave more than 6 scores for 6 texts"),
+        (lambda query, texts: itertools.repeat(0.5), "gave more than 6 scores for 6 texts"),
+        (lambda query, texts: "012345", "gave a str; it must give one number a text, in order"),
+        (lambda query, texts: dict.fromkeys(range(6), 0.5), "gave a dict; it must give one number a text, in order"),
+        (lambda query, texts: set(range(6)), "gave a set; it must give one number a text, in order"),
         (lambda query, texts: None, "gave a NoneType"),
     ],
 )
@@ -232,6 +258,33 @@ def test_one_that_hangs_is_not_waited_for_beyond_its_deadline_and_then_left_alon
         assert "was not asked" in second.degradations[0].message
         assert first.ids == second.ids == tuple(NAMES)
         assert asked == [6]
+
+
+@pytest.mark.parametrize("error", [ValueError, EmbedderUnreachableError])
+def test_what_it_says_of_a_text_is_told_to_no_other(error: type[Exception]) -> None:
+    def repeats(query: str, texts: Sequence[str]) -> list[float]:
+        raise error(f"cannot read {texts}")
+
+    with open_with(
+        repeats, embedding=EmbeddingSettings(failures_to_open=1, first_pause=3600, longest_pause=3600)
+    ) as store:
+        store.add("secret kettle", vector=EAST, access=Access(user="ann"))
+        asked = {"vector": EAST, "mode": "vector"}
+        mine = store.search("which?", access=Access(user="ann"), **asked)
+        assert "secret kettle" in mine.degradations[0].message
+        others = store.search("which?", access=Access(user="ben"), **asked)
+        assert "was not asked" in others.degradations[0].message
+        assert "secret" not in repr(others.degradations)
+
+
+def test_a_text_that_it_cannot_judge_takes_it_from_no_other() -> None:
+    marks = Marks({**REVERSED, "five": math.nan})
+    with open_with(
+        marks, embedding=EmbeddingSettings(failures_to_open=1, first_pause=3600, longest_pause=3600)
+    ) as store:
+        assert all(search(store).has("reranker_failed") for _ in range(3))
+        assert not search(store, rerank=4).degraded
+        assert len(marks.asked) == 4
 
 
 def test_it_is_asked_again_when_it_is_well() -> None:
@@ -364,6 +417,28 @@ def test_diversity_is_chosen_from_what_it_judged(store: HybridStore, marks: Mark
     assert [stage.name for stage in result.trace][-2:] == ["rerank", "mmr"]
     assert search(store, 2, mmr_lambda=0.5, rerank=2).ids == ("one", "two")
     assert search(store, 3, mmr_lambda=0.0, mmr_relevance="cosine").ids[0] == "one"
+
+
+@pytest.mark.parametrize("largest", [1e6, 1e308])
+def test_diversity_copes_with_scores_of_any_size(largest: float) -> None:
+    with open_with(lambda query, texts: [largest, -largest] * (len(texts) // 2)) as store:
+        found = search(store, mmr_lambda=0.5)
+        assert sorted(found.ids) == sorted(NAMES)
+        assert [hit.score for hit in found] == [1.0] * 3 + [0.0] * 3
+        assert set(found.ids[:3]) == {"one", "three", "five"}
+
+
+def test_what_it_does_to_its_input_changes_no_hit() -> None:
+    def spoils(query: str, texts: Any) -> list[float]:
+        count = len(texts)
+        texts[:] = ["spoilt"] * count
+        texts.append("more")
+        return [0.5] * count
+
+    with open_with(spoils) as store:
+        found = search(store)
+        assert not found.degraded
+        assert [hit.text for hit in found] == [hit.text for hit in search(store, rerank=0)]
 
 
 def test_diversity_without_it_when_it_fails() -> None:

@@ -18,10 +18,16 @@ from twofold.cli.options import (
     DEFAULT_INDEX,
     DEFAULT_STORE,
     AsJson,
+    AsOf,
     Embedder,
+    Hyde,
     Index,
+    Mmr,
     Namespace,
+    Phrasings,
     Preset,
+    Project,
+    Reranker,
     Rooms,
     Settings,
     Store,
@@ -30,6 +36,7 @@ from twofold.cli.options import (
     Where,
     access_of,
     filter_of,
+    instant_of,
     params_of,
     words_of,
 )
@@ -196,27 +203,17 @@ def search(
     ] = None,
     touch: Annotated[bool, typer.Option("--touch", help="Count what is shown as used.")] = False,
     preset: Preset = None,
-    project: Annotated[
-        str | None, typer.Option(help="What it is about; records of other projects count half, insights in full.")
-    ] = None,
-    phrasing: Annotated[
-        list[str] | None, typer.Option(metavar="TEXT", help="The same asked in other words; repeatable.")
-    ] = None,
-    mmr: Annotated[
-        float | None,
-        typer.Option(metavar="LAMBDA", help="Hits that also differ from each other: 1 least, 0 most. Default: not so."),
-    ] = None,
-    reranker: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="What puts the best in a better order: cross-encoder, cross-encoder:<model>."
-        ),
-    ] = None,
-    hyde: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What an answer might say: it is looked for by meaning too.")
-    ] = None,
+    project: Project = None,
+    phrasing: Phrasings = None,
+    mmr: Mmr = None,
+    reranker: Reranker = None,
+    hyde: Hyde = None,
+    as_of: AsOf = None,
     setting: Settings = None,
     why: Annotated[bool, typer.Option("--why", help="Show each leg's rank and score.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Tell on standard error what each stage gave on, what it left out, and why.")
+    ] = False,
     store: Store = DEFAULT_STORE,
     tenant: Tenant = None,
     embedder: Embedder = AUTO,
@@ -233,27 +230,46 @@ def search(
 
     --json: {"hits": [{"score", "legs": {"keyword": {"rank", "score"}, "vector": ...}, "record": {...}}],
     "degradations": [{"code", "message"}]}; with --expand "linked" too, like "hits" and with "path": [{"start", "end",
-    "kind", "weight", "forward"}].
+    "kind", "weight", "forward"}]; with --why "why" in each hit, one line; with --trace "trace": [{"name",
+    "milliseconds", "detail", "output", "dropped": [{"id", "reason"}]}].
     """
     always = None if hyde is None else "always"
     params = params_of(
-        preset, setting, expand=expand, hops=hops, touch=touch or None, project=project, mmr_lambda=mmr, hyde=always
+        preset,
+        setting,
+        expand=expand,
+        hops=hops,
+        touch=touch or None,
+        project=project,
+        mmr_lambda=mmr,
+        hyde=always,
+        trace=trace or None,
     )
     if hops is not None and not params.expand:
         raise ConfigurationError("--hops goes with --expand")
-    asker, only = access_of(user, room), filter_of(where)
+    asker, only, then = access_of(user, room), filter_of(where), None if as_of is None else instant_of(as_of)
     writer = None if hyde is None else lambda _: hyde
     with opened(store, tenant, embedder, index=index, reranker=reranker, hyde=writer) as it:
         result = it.store.search(
-            text, access=asker, k=k, offset=offset, where=only, mode=mode, params=params, phrasings=phrasing or ()
+            text,
+            access=asker,
+            k=k,
+            offset=offset,
+            where=only,
+            mode=mode,
+            params=params,
+            as_of=then,
+            phrasings=phrasing or (),
         )
     if as_json:
-        render.print_json(render.search_json(result, linked=params.expand > 0))
+        render.print_json(render.search_json(result, linked=params.expand > 0, why=why))
     elif result.hits:
         legs = ("keyword", "BM25", "vector", "cosine") if why else ()
         ways = ("way",) if params.expand else ()
         rows = (_hit_row(hit, why=why, way=params.expand > 0) for hit in (*result.hits, *result.linked))
         render.print_rows(("score", *legs, *ways, "id", "text"), rows, numbers=("score", *legs))
+    if not as_json:
+        render.print_trace(result.trace or ())
     if it.warning is not None and mode is Mode.HYBRID:
         render.print_note(f"keywords answered alone: {it.warning}")
     for degradation in result.degradations:

@@ -15,9 +15,15 @@ from twofold.cli.options import (
     DEFAULT_INDEX,
     DEFAULT_STORE,
     AsJson,
+    AsOf,
     Embedder,
+    Hyde,
     Index,
+    Mmr,
+    Phrasings,
     Preset,
+    Project,
+    Reranker,
     Rooms,
     Settings,
     Store,
@@ -26,6 +32,7 @@ from twofold.cli.options import (
     Where,
     access_of,
     filter_of,
+    instant_of,
     params_of,
 )
 from twofold.cli.reading_input import parsed_json, text_of
@@ -72,6 +79,12 @@ def context(
     ] = None,
     touch: Annotated[bool, typer.Option("--touch", help="Count the memories that are told as used.")] = False,
     preset: Preset = None,
+    project: Project = None,
+    phrasing: Phrasings = None,
+    mmr: Mmr = None,
+    reranker: Reranker = None,
+    hyde: Hyde = None,
+    as_of: AsOf = None,
     setting: Settings = None,
     form: Annotated[_Form, typer.Option("--as", help="One text, or the messages as JSON.")] = _Form.TEXT,
     store: Store = DEFAULT_STORE,
@@ -98,9 +111,13 @@ def context(
         raise ConfigurationError("standard input can be read once: give - once")
     said = [] if messages is None else list(_messages(messages))
     words = None if template is None else text_of(template, sys.stdin.buffer).rstrip("\n")
-    params = params_of(preset, setting, expand=expand, touch=touch or None)
-    asker, only = access_of(user, room), filter_of(where)
-    with opened(store, tenant, embedder, index=index) as it:
+    always = None if hyde is None else "always"
+    params = params_of(
+        preset, setting, expand=expand, touch=touch or None, project=project, mmr_lambda=mmr, hyde=always
+    )
+    asker, only, then = access_of(user, room), filter_of(where), None if as_of is None else instant_of(as_of)
+    writer = None if hyde is None else lambda _: hyde
+    with opened(store, tenant, embedder, index=index, reranker=reranker, hyde=writer) as it:
         bundle = it.store.context(
             question,
             access=asker,
@@ -113,6 +130,8 @@ def context(
             where=only,
             mode=mode,
             params=params,
+            as_of=then,
+            phrasings=phrasing or (),
         )
     if as_json:
         render.print_json(_as_json(bundle))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Final
 
 import typer
@@ -21,6 +20,7 @@ from twofold.cli.options import (
     Where,
     access_of,
     filter_of,
+    instant_of,
     words_of,
 )
 from twofold.errors import ConfigurationError
@@ -117,7 +117,7 @@ def supersede(
         is_new = it.store.supersede(
             old,
             new,
-            at=None if at is None else _instant(at),
+            at=None if at is None else instant_of(at),
             access=access_of(user, room),
             namespace=words_of(namespace),
         )
@@ -235,13 +235,6 @@ def reembed(
             render.print_note(str(degradation))
     if not report.done or report.remaining:
         raise typer.Exit(_NOT_DONE)
-
-
-def _instant(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigurationError(f"a time is written 2026-01-31T12:00:00Z, not {text!r}") from None
 
 
 def _stats_json(said: Stats) -> dict[str, object]:

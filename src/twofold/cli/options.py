@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,10 +19,16 @@ __all__ = [
     "DEFAULT_INDEX",
     "DEFAULT_STORE",
     "AsJson",
+    "AsOf",
     "Embedder",
+    "Hyde",
     "Index",
+    "Mmr",
     "Namespace",
+    "Phrasings",
     "Preset",
+    "Project",
+    "Reranker",
     "Rooms",
     "Settings",
     "Store",
@@ -30,6 +37,7 @@ __all__ = [
     "Where",
     "access_of",
     "filter_of",
+    "instant_of",
     "params_of",
     "words_of",
 ]
@@ -88,6 +96,31 @@ Settings = Annotated[
 ]
 
 
+Project = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="What it is about; records of other projects count half, insights in full."),
+]
+Phrasings = Annotated[
+    list[str] | None,
+    typer.Option("--phrasing", metavar="TEXT", help="The same asked in other words; repeatable."),
+]
+Mmr = Annotated[
+    float | None,
+    typer.Option(metavar="LAMBDA", help="Hits that also differ from each other: 1 least, 0 most. Default: not so."),
+]
+Reranker = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="What puts the best in a better order: cross-encoder, cross-encoder:<model>."),
+]
+Hyde = Annotated[
+    str | None, typer.Option(metavar="TEXT", help="What an answer might say: it is looked for by meaning too.")
+]
+AsOf = Annotated[
+    str | None,
+    typer.Option("--as-of", metavar="TIME", help="As things stood then, e.g. 2026-01-31T12:00:00Z. Default: now."),
+]
+
+
 def access_of(user: str | None, rooms: list[str] | None) -> Access:
     """Who asks."""
     return Access(user=user, rooms=tuple(rooms or ()))
@@ -105,6 +138,18 @@ def filter_of(where: str | None) -> dict[str, object] | None:
     if not isinstance(value, dict):
         raise ConfigurationError('--where is a JSON object such as {"lang": "en"}')
     return value
+
+
+def instant_of(text: str) -> datetime:
+    """The time that an option spells.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(f"a time is written 2026-01-31T12:00:00Z, not {text!r}") from None
 
 
 def params_of(preset: str | None, settings: list[str] | None, **options: object) -> SearchParams:

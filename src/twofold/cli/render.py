@@ -21,7 +21,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from twofold.types import Degradation, Hit, LinkStep, Neighbor, Progress, Record, Scope, SearchResult
+from twofold.text import Term
+from twofold.types import Degradation, Hit, LinkStep, Neighbor, Progress, Record, Scope, SearchResult, Stage
 
 __all__ = [
     "ABSENT",
@@ -37,6 +38,7 @@ __all__ = [
     "print_note",
     "print_rows",
     "print_text",
+    "print_trace",
     "progress_bar",
     "record_json",
     "search_json",
@@ -118,6 +120,27 @@ def print_rows(columns: Sequence[str], rows: Iterable[Sequence[object]], *, numb
     console.print(table)
 
 
+def print_trace(stages: Iterable[Stage]) -> None:
+    """What each stage of a search did, on standard error: a line, and one for each record that it left out."""
+    for stage in stages:
+        detail = "".join(f" {name}={_in_short(value)}" for name, value in stage.detail.items() if name != "ids")
+        given = f": {', '.join(stage.output)}" if stage.output else ""
+        _print_told(f"{stage.name} {stage.milliseconds:.2f} ms{detail}{given}")
+        for each in stage.dropped:
+            _print_told(f"left out {each.id}: {each.reason}", "    ")
+
+
+def _in_short(value: object) -> str:
+    """Of terms that were searched for, their words."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_in_short, value))
+    return "+".join(value.tokens) if isinstance(value, Term) else str(value)
+
+
+def _print_told(line: str, indent: str = "  ") -> None:
+    print(f"{indent}{one_line(line)}", file=sys.stderr)  # noqa: T201 - this is the command's output
+
+
 def print_lines(texts: Iterable[str]) -> None:
     """One text a line, on standard output."""
     for text in texts:
@@ -168,11 +191,21 @@ def hit_json(hit: Hit) -> dict[str, Any]:
     return {"score": hit.score, "legs": legs, "record": record_json(hit.record)}
 
 
-def search_json(result: SearchResult, *, linked: bool) -> dict[str, Any]:
-    """An answer: its hits, best first, what is linked to them if that was asked for, and what it could not do."""
-    hits = {"hits": [hit_json(hit) for hit in result]}
-    more = [{**hit_json(hit), "path": path_json(hit.explanation.path)} for hit in result.linked]
-    return {**hits, **({"linked": more} if linked else {}), "degradations": degradations_json(result.degradations)}
+def search_json(result: SearchResult, *, linked: bool, why: bool) -> dict[str, Any]:
+    """An answer: its hits, best first, what it could not do, and, as far as they were asked for, what is linked to the
+    hits, why each is there, and the trace.
+    """
+
+    def told(hit: Hit) -> dict[str, Any]:
+        return {**hit_json(hit), **({"why": hit.why} if why else {})}
+
+    answer: dict[str, Any] = {"hits": [told(hit) for hit in result]}
+    if linked:
+        answer["linked"] = [{**told(hit), "path": path_json(hit.explanation.path)} for hit in result.linked]
+    answer["degradations"] = degradations_json(result.degradations)
+    if result.trace is not None:
+        answer["trace"] = [asdict(stage) for stage in result.trace]
+    return answer
 
 
 def neighbor_json(neighbor: Neighbor) -> dict[str, Any]:

@@ -150,8 +150,9 @@ class SearchParams:
     scored below them; 0 to 100. Default: 0."""
     hops: int = 1
     """How many links away from a hit they may be, 1 to 5. Default: 1."""
-    link_kinds: tuple[str, ...] | None = None
-    """The kinds of link that are followed. Default: all."""
+    link_kinds: tuple[str, ...] | Mapping[str, float] | None = None
+    """The kinds of link that are followed; or a dict of them, with what the weights of their links are multiplied with,
+    above 0, at most 1: ``{"related": 1.0, "semantic": 0.5}``. Default: all, as they are."""
     link_decay: float = 0.5
     """What each link on the way takes off, above 0, at most 1: the value of a path is the product of its links'
     weights, and of this once a link. Default: 0.5."""
@@ -296,12 +297,24 @@ class SearchParams:
         whole("expand", self.expand, least=0, most=100)
         whole("hops", self.hops, least=1, most=5)
         if self.link_kinds is not None:
-            kinds = checked_items(self.link_kinds, "link_kinds", "link_kinds=('related',)")
-            if not all(isinstance(kind, str) and is_storable(kind) for kind in kinds):
-                raise ConfigurationError("link_kinds is a tuple of words: write link_kinds=('related',)")
-            object.__setattr__(self, "link_kinds", tuple(map(str.__str__, kinds)))
+            self._check_link_kinds(self.link_kinds)
         number("link_decay", self.link_decay, math.ulp(0.0), 1)
         whole("link_fan_out", self.link_fan_out, least=1, most=1000)
+
+    def _check_link_kinds(self, given: Sequence[str] | Mapping[str, float]) -> None:
+        names = checked_items(
+            list(given) if isinstance(given, Mapping) else given, "link_kinds", "link_kinds=('related',)"
+        )
+        if not all(isinstance(kind, str) and is_storable(kind) for kind in names):
+            raise ConfigurationError("link_kinds is a tuple of words: write link_kinds=('related',)")
+        kinds = list(map(str.__str__, names))
+        if not isinstance(given, Mapping):
+            object.__setattr__(self, "link_kinds", tuple(kinds))
+            return
+        weights = list(given.values())
+        for kind, weight in zip(kinds, weights, strict=True):
+            number(f"link_kinds[{kind!r}]", weight, math.ulp(0.0), 1)
+        object.__setattr__(self, "link_kinds", dict(zip(kinds, weights, strict=True)))
 
 
 PRESETS: Final[Mapping[str, SearchParams]] = MappingProxyType(

@@ -11,6 +11,7 @@ from twofold.context.messages import ASSISTANT, USER, Message
 from twofold.context.rendering import conversation_block, memories_block, stamped, well_formed
 from twofold.context.template import ContextTemplate
 from twofold.context.zones import WEEKDAYS, in_zone, minute
+from twofold.errors import BudgetTooSmallError
 from twofold.types import Degradation, Hit, SearchResult
 
 __all__ = ["ContextBundle", "LeftOut", "assemble"]
@@ -103,6 +104,9 @@ def assemble(
 ) -> ContextBundle:
     """The context of one turn that keeps to the budget: the oldest messages go first, then the weakest memories.
 
+    If not all fits, a memory that has no room even by itself goes before anything else, for it would keep out all that
+    rank below it.
+
     Args:
         query: the current message. If it is the newest of ``messages`` too, it is not told twice.
         found: the memories, as searched for.
@@ -121,34 +125,47 @@ def assemble(
     """
     before = messages[:-1] if messages and _is_current(messages[-1], query) else messages
     recent = tuple(before[max(0, len(before) - last) :])
-    memories = (*found.hits, *found.linked)
+    everything = (*found.hits, *found.linked)
     slots = {
         "now": minute(at, zone),
         "weekday": WEEKDAYS[in_zone(at, zone).weekday()],
         "zone": zone_name,
     }
 
-    def without(dropped: int) -> tuple[ContextBundle, int]:
-        """The bundle with the first so many of all that can go left out."""
-        gone = min(dropped, len(recent))
-        kept = len(memories) - (dropped - gone)
-        block = memories_block(memories[:kept], template.memories_heading, zone)
+    def made(memories: Sequence[Hit], kept: Sequence[Message]) -> tuple[ContextBundle, int]:
+        """The bundle of these, and its tokens."""
+        block = memories_block(memories, template.memories_heading, zone)
+        inside = {id(hit) for hit in memories}
         bundle = ContextBundle(
             system=well_formed(template.filled({**slots, "memories": block})),
-            memories=memories[:kept],
-            messages=recent[gone:],
+            memories=tuple(memories),
+            messages=tuple(kept),
             query=query,
             at=at,
             zone=zone,
             template=template,
             tokens=0,
             budget=budget,
-            left_out=LeftOut(recent[:gone], memories[kept:], len(before) - len(recent)),
+            left_out=LeftOut(
+                recent[: len(recent) - len(kept)],
+                tuple(hit for hit in everything if id(hit) not in inside),
+                len(before) - len(recent),
+            ),
             result=found,
         )
         return bundle, _tokens(bundle, count)
 
-    bundle, tokens = first_that_fits(len(recent) + len(memories), without, budget)
+    try:
+        bundle, tokens = first_that_fits(len(recent), lambda gone: made(everything, recent[gone:]), budget)
+    except BudgetTooSmallError as error:  # some of the memories must go as well
+        memories = [hit for hit in everything if made([hit], ())[1] <= error.budget]
+
+        def without(dropped: int) -> tuple[ContextBundle, int]:
+            """The bundle with the first so many of all that can go left out."""
+            gone = min(dropped, len(recent))
+            return made(memories[: len(memories) - (dropped - gone)], recent[gone:])
+
+        bundle, tokens = first_that_fits(len(recent) + len(memories), without, budget)
     object.__setattr__(bundle, "tokens", tokens)  # nobody else has it yet
     return bundle
 

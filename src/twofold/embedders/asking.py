@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from twofold.config import EmbeddingSettings
 from twofold.embedders.breaker import Breaker, EmbedderState
+from twofold.embedders.callables import called
 from twofold.embedders.checking import raise_named
 from twofold.embedders.deadline import Threads
 from twofold.errors import ConfigurationError, EmbeddingError
@@ -64,13 +65,30 @@ class Asker:
         try:
             answer = self._threads.call(lambda: self._named(work), self._deadline)
         except EmbeddingError as error:
-            self._breaker.failed(ticket, "query", error)
+            if error.text_at_fault:  # it answered, and what one caller asks must not take it away from the others
+                self._breaker.succeeded(ticket, "query")
+            else:
+                self._breaker.failed(ticket, "query", error)
             raise
         except BaseException:  # the caller's error, an interrupt or a cancellation says nothing of who was asked
             self._breaker.given_up(ticket, "query")
             raise
         self._breaker.succeeded(ticket, "query")
         return answer
+
+    def call(self, function: Callable[..., Any], answer: Callable[[], Any]) -> Any:
+        """What ``answer()``, a call of the foreign ``function``, gives; for the work that is given to :meth:`ask`.
+
+        Raises:
+            EmbeddingError: the function raised it; others are told of its kind alone, for it may repeat a text.
+            ConfigurationError: the function is async, and this thread runs an event loop.
+        """
+        try:
+            return called(function, answer, self.name)
+        except EmbeddingError as error:
+            if error.summary == str(error):
+                error.summary = type(error).__name__
+            raise
 
     def _named(self, work: Callable[[], _T]) -> _T:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import NoReturn
 
 import numpy as np
@@ -107,8 +108,9 @@ def checked_rows(
     answer, dimension = _asked(embedder, texts, kind)
     name = name_of(embedder)
     if len(answer) != len(texts):
+        many = f"more than {len(texts)}" if len(answer) > len(texts) else len(answer)
         raise EmbedderOutputError(
-            f"{name} gave {len(answer)} vectors for {len(texts)} texts, so none can be told whose it is; "
+            f"{name} gave {many} vectors for {len(texts)} texts, so none can be told whose it is; "
             "it must give one vector a text, in order"
         )
     rows: list[npt.NDArray[np.float32] | EmbeddingError] = []
@@ -125,7 +127,7 @@ def _asked(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind) -> tup
     """What the embedder gives, unchecked, and the dimension that it states once it has answered."""
     try:
         answer = embedder.embed([_encodable(text) for text in texts], kind)
-        rows = _listed(answer)
+        rows = _listed(answer, len(texts) + 1)
         dimension = embedder.dimension
     except (ConfigurationError, EmbeddingError):
         raise  # says already what it is
@@ -143,13 +145,13 @@ def _encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _listed(answer: object) -> list[object] | None:
-    """The elements of ``answer``; None if it has none to go through."""
+def _listed(answer: object, most: int) -> list[object] | None:
+    """The elements of ``answer``, ``most`` at most, for some have no end; None if it has none to go through."""
     try:
         elements = iter(answer)  # type: ignore[call-overload]
     except TypeError:
         return None
-    return list(elements)
+    return list(islice(elements, most))
 
 
 def raise_named(error: Exception, name: str) -> NoReturn:

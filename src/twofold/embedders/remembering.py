@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 __all__ = ["Remembered"]
@@ -21,10 +22,10 @@ class Remembered(Generic[_T]):
             size: how many at most; with 0 nothing is remembered.
         """
         self._size = size
-        self._values: OrderedDict[tuple[str, ...], _T] = OrderedDict()
+        self._values: OrderedDict[tuple[Hashable, ...], _T] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, *key: str) -> _T | None:
+    def get(self, *key: Hashable) -> _T | None:
         """What was made for this, or None."""
         with self._lock:
             value = self._values.get(key)
@@ -32,7 +33,7 @@ class Remembered(Generic[_T]):
                 self._values.move_to_end(key)
             return value
 
-    def put(self, value: _T, *key: str) -> None:
+    def put(self, value: _T, *key: Hashable) -> None:
         """Remember it for this, and forget another if there are too many."""
         with self._lock:
             self._values[key] = value

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn
 
 from twofold.errors import InvalidFilterError
 from twofold.filters.nodes import (
     All,
+    And,
     Any,
     Between,
     Contains,
     Eq,
     Exists,
+    Filter,
     Ge,
     Gt,
     In,
@@ -180,7 +183,9 @@ class Attribute(Reference):
 
 
 class _Attributes:
-    """All attributes by name: ``A.kind``. An unknown one raises :class:`InvalidFilterError`."""
+    """All attributes by name: ``A.kind``; an unknown one raises :class:`InvalidFilterError`. Called, it gives the usual
+    conditions on several at once.
+    """
 
     id: Final = Attribute("id")
     kind: Final = Attribute("kind")
@@ -204,6 +209,51 @@ class _Attributes:
     superseded_by: Final = Attribute("superseded_by")
     revision: Final = Attribute("revision")
 
+    def __call__(
+        self,
+        *,
+        kind: str | Iterable[str] | None = None,
+        project: str | Iterable[str] | None = None,
+        source: str | Iterable[str] | None = None,
+        tags_any: Iterable[str] | None = None,
+        tags_all: Iterable[str] | None = None,
+        importance: tuple[float | None, float | None] | None = None,
+        created_at: tuple[datetime | None, datetime | None] | None = None,
+        event_at: tuple[datetime | None, datetime | None] | None = None,
+    ) -> Filter:
+        """All of these conditions, as a filter like any other: ``A(kind="insight", importance=(0.5, None)) & ...``.
+
+        Args:
+            kind: this one, or one of these.
+            project: this one, or one of these.
+            source: this one, or one of these.
+            tags_any: at least one of these tags.
+            tags_all: each of these tags.
+            importance: least and greatest, both included; None for no bound.
+            created_at: first and last instant, with a time zone; both included, None for no bound.
+            event_at: the same.
+
+        Raises:
+            InvalidFilterError: nothing is given, or something that the attribute cannot be.
+        """
+        found: list[Filter] = []
+        for name, value in (("kind", kind), ("project", project), ("source", source)):
+            if value is not None:
+                about = Attribute(name)
+                found.append(about == value if isinstance(value, str) else about.in_(value))
+        if tags_any is not None:
+            found.append(self.tags.any(tags_any))
+        if tags_all is not None:
+            found.append(self.tags.all(tags_all))
+        for name, ends in (("importance", importance), ("created_at", created_at), ("event_at", event_at)):
+            if ends is not None:
+                found.append(_within(Attribute(name), ends))
+        if not found:
+            raise InvalidFilterError(
+                "A(...) names at least one condition, e.g. A(kind='insight'); for all records, None"
+            )
+        return found[0] if len(found) == 1 else And(*found)
+
     if not TYPE_CHECKING:  # a type checker should see the names above, and no others
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -214,4 +264,16 @@ class _Attributes:
 
 
 A: Final = _Attributes()
-"""The attributes: ``A.kind == "insight"``."""
+"""The attributes: ``A.kind == "insight"``; several at once: ``A(kind="insight", tags_any=["ops"])``."""
+
+
+def _within(about: Attribute, ends: tuple[object, object]) -> Filter:
+    """From one end to the other, as far as they are given."""
+    if not isinstance(ends, (tuple, list)) or len(ends) != 2 or (ends[0] is None and ends[1] is None):
+        raise InvalidFilterError(
+            f"{about.name} is a pair, the least and the greatest, None for no bound: write {about.name}=(low, None)"
+        )
+    low, high = ends
+    if high is None:
+        return about >= low
+    return about <= high if low is None else about.between(low, high)

@@ -12,6 +12,8 @@ __all__ = ["Chosen", "diverse"]
 
 _DIGITS: Final = 9
 """What is rounded away is noise of the sums: of records that are worth the same the first is chosen."""
+_LARGEST: Final = 1e6
+"""How relevant a record can be: of more, and of less than its negative, the difference would be lost in rounding."""
 
 
 class Chosen(NamedTuple):
@@ -37,7 +39,8 @@ def diverse(
     Summaries", SIGIR 1998. The first n of a longer choice are the choice of n.
 
     Args:
-        candidates: keys and relevance, all of them to be chosen from, the first of equal ones preferred.
+        candidates: keys and relevance, all of them to be chosen from, the first of equal ones preferred. Beyond a
+            million to either side relevances count as equal.
         vectors: by key, shape (parts, dimension). Two records are as alike as the nearest two of their parts. A record
             that has none counts as alike as the others that are left are on average, and changes nothing for them.
         limit: how many at most.
@@ -45,7 +48,7 @@ def diverse(
     """
     if not candidates or limit < 1:
         return []
-    relevance = np.array([each for _, each in candidates], np.float64)
+    relevance = np.clip(np.array([each for _, each in candidates], np.float64), -_LARGEST, _LARGEST)
     parts = _Parts([vectors.get(key) for key, _ in candidates])
     left = np.ones(len(candidates), np.bool_)
     similarity = np.full(len(candidates), -np.inf)

@@ -1,14 +1,15 @@
 """Along the links: from some records to those around them, the strongest first, with a bound on the work.
 
-The value of a path is ``Π_step weight · decay``, so it never grows on the way; that of a record is the value of its
-best path. A record on several paths gains nothing by it: a hub cannot lift what hangs on it above what is linked
-better.
+The value of a path is ``Π_step weight · kind weight · decay``, so it never grows on the way; that of a record is the
+value of its best path. A record on several paths gains nothing by it: a hub cannot lift what hangs on it above what is
+linked better.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from twofold.ranking.order import in_total_order
@@ -53,7 +54,9 @@ class Reached(NamedTuple):
 
 
 Neighbors: TypeAlias = Callable[[Sequence[int], int], Mapping[int, Sequence[Edge]]]
-"""Gives so many links, at most, of each of some records, the strongest first."""
+"""Gives so many links, at most, of each of some records, the strongest first, by what its kind makes of its weight."""
+
+_ALL_ALIKE: Final[Mapping[str, float]] = MappingProxyType({})
 
 TieBreakers: TypeAlias = Callable[[Sequence[int]], Mapping[int, Any]]
 
@@ -67,6 +70,7 @@ def reach(
     hops: int,
     decay: float,
     fan_out: int,
+    kind_weights: Mapping[str, float] = _ALL_ALIKE,
     exclude: Iterable[int] = (),
 ) -> list[Reached]:
     """The ``limit`` records with the best paths from ``seeds``, best first; equal ones by their tie-breakers.
@@ -81,6 +85,7 @@ def reach(
         hops: how long a path may be, in links.
         decay: what each link on the way takes off, above 0, at most 1.
         fan_out: how many links of one record are followed, the strongest first.
+        kind_weights: what the links of a kind are multiplied with, above 0, at most 1. Default: 1 for all.
         exclude: records that are passed by, as the seeds are.
     """
     if limit < 1:
@@ -100,7 +105,7 @@ def reach(
         for each in frontier:
             fresh = [edge for edge in edges.get(each.key, ()) if edge.key not in avoided]
             for edge in fresh[:fan_out]:
-                value = each.value * edge.weight * decay
+                value = each.value * edge.weight * kind_weights.get(edge.kind, 1.0) * decay
                 known = improved.get(edge.key) or best.get(edge.key)
                 if value > (0.0 if known is None else known.value):
                     improved[edge.key] = Reached(edge.key, value, (*each.path, Step(each.key, edge)))

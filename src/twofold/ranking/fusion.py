@@ -354,12 +354,12 @@ class OwnFusion:
     def fuse(self, legs: Mapping[str, Found]) -> dict[int, float]:
         """See :class:`Fusion`."""
         given = {leg: tuple((key, score) for key, score in found) for leg, found in legs.items()}
-        known = {key for found in given.values() for key, _ in found}
+        known = {key: key for found in given.values() for key, _ in found}
         scores = self.function(given)
-        if not isinstance(scores, Mapping) or not known.issuperset(scores):
+        if not isinstance(scores, Mapping) or not scores.keys() <= known.keys():
             raise ConfigurationError("a fusion of your own returns {key: score} for keys that it was given")
         try:
-            fused = {key: float(score) for key, score in scores.items()}
+            fused = {known[key]: float(score) for key, score in scores.items()}  # an equal key may be of another type
         except (TypeError, ValueError, OverflowError):
             raise ConfigurationError("a fusion of your own returns numbers as scores") from None
         if not all(map(math.isfinite, fused.values())):

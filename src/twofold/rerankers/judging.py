@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any
 
 from twofold.config import StoreSettings
 from twofold.embedders.asking import Asker
-from twofold.embedders.callables import called
 from twofold.errors import EmbedderOutputError
 from twofold.rerankers.protocol import Reranker
 
@@ -38,26 +39,34 @@ class Judge:
             EmbeddingError: it raised, took too long, gave something else, or is left alone for a while.
             ConfigurationError: it cannot be used like this at all.
         """
-        return self._asker.ask(lambda: self._checked(query, list(texts))) if texts else []
+        return self._asker.ask(lambda: self._checked(query, texts)) if texts else []
 
-    def _checked(self, query: str, texts: list[str]) -> list[float]:
+    def _checked(self, query: str, texts: Sequence[str]) -> list[float]:
         what = self._asker.name
-        answer = called(self._reranker, lambda: self._reranker(query, texts), what)
-        if isinstance(answer, (str, bytes)):
-            raise EmbedderOutputError(f"{what} gave a text; it must give one number a text, in order")
+        answer = self._asker.call(
+            self._reranker, lambda: self._reranker(query, list(texts))
+        )  # a list of its own to change
+        if isinstance(answer, (str, bytes, Mapping, AbstractSet)):
+            raise _not_numbers(what, answer)
         try:
-            given: list[Any] = list(answer)
+            given: list[Any] = list(islice(answer, len(texts) + 1))  # what never ends would fill the memory
         except TypeError:
-            raise EmbedderOutputError(
-                f"{what} gave a {type(answer).__name__}; it must give one number a text, in order"
-            ) from None
-        if len(given) != len(texts):
+            raise _not_numbers(what, answer) from None
+        if len(given) > len(texts):
+            raise EmbedderOutputError(f"{what} gave more than {len(texts)} scores for {len(texts)} texts")
+        if len(given) < len(texts):
             raise EmbedderOutputError(f"{what} gave {len(given)} scores for {len(texts)} texts")
         scores = [_number(each) for each in given]
-        for place, score in enumerate(scores, start=1):
-            if not math.isfinite(score):
-                raise EmbedderOutputError(f"{what} gave no finite number for text {place} of {len(texts)}")
+        unusable = [place for place, score in enumerate(scores, start=1) if not math.isfinite(score)]
+        if unusable:
+            message = f"{what} gave no finite number for text {unusable[0]} of {len(texts)}"
+            raise EmbedderOutputError(message, text_at_fault=True if len(unusable) < len(scores) else None)
         return scores
+
+
+def _not_numbers(what: str, answer: object) -> EmbedderOutputError:
+    """A mapping and a set are such: they have an order that is not that of the texts."""
+    return EmbedderOutputError(f"{what} gave a {type(answer).__name__}; it must give one number a text, in order")
 
 
 def _number(value: Any) -> float:

@@ -37,8 +37,8 @@ def answers(
     read: Callable[[], AbstractContextManager[Reader]],
     touched: Touched | None = None,
 ) -> list[SearchResult]:
-    """Run searches that were prepared alike, in one snapshot; with a reranker, which is asked after that, their links
-    are followed in a second one.
+    """Run searches that differ in nothing but what is asked, in one snapshot; with a reranker, which is asked after
+    that, their links are followed in a second one. What may be found is worked out once for all of them.
 
     Args:
         prepared: the searches.
@@ -48,10 +48,13 @@ def answers(
     Raises:
         SearchUnavailableError: the leg that was asked for by mode, or every leg, cannot answer one of them.
     """
+    if not prepared:
+        return []
+    visible = prepared[0].request.visible
     with read() as reader:
         if not any(each.judge for each in prepared):
-            return [answer(each, reader, touched) for each in prepared]
-        waiting = [_gathered(each, reader) for each in prepared]
+            return [answer(each, reader, touched, visible) for each in prepared]
+        waiting = [_gathered(each, reader, visible) for each in prepared]
     for each in waiting:
         each.judge()
     if not any(each.found.prepared.request.params.expand for each in waiting):
@@ -60,13 +63,21 @@ def answers(
         return [each.finish(reader, touched) for each in waiting]
 
 
-def answer(prepared: PreparedSearch, reader: Reader, touched: Touched | None = None) -> SearchResult:
+def answer(
+    prepared: PreparedSearch, reader: Reader, touched: Touched | None = None, visible: Visibility | None = None
+) -> SearchResult:
     """Run a search that asks no reranker in ``reader``'s snapshot.
+
+    Args:
+        prepared: the search.
+        reader: the session.
+        touched: see :data:`Touched`.
+        visible: what may be found, if that was worked out before. Default: the request's.
 
     Raises:
         SearchUnavailableError: the leg that was asked for by mode, or every leg, cannot answer.
     """
-    found = _find(prepared, reader)
+    found = _find(prepared, reader, prepared.request.visible if visible is None else visible)
     params = prepared.request.params
     if params.mmr_lambda is not None:
         diversify(prepared, found.ranking, likeness(prepared, found.answers.legs, found.ranking, reader), found.diary)
@@ -87,9 +98,9 @@ def answer(prepared: PreparedSearch, reader: Reader, touched: Touched | None = N
 # -- with a reranker ----------------------------------------------------------------------------------------------
 
 
-def _gathered(prepared: PreparedSearch, reader: Reader) -> _Gathered:
+def _gathered(prepared: PreparedSearch, reader: Reader, visible: Visibility) -> _Gathered:
     """All that may become a hit, with all that is told of it."""
-    found = _find(prepared, reader)
+    found = _find(prepared, reader, visible)
     request, ranking = prepared.request, found.ranking
     diverse = request.params.mmr_lambda is not None
     most = max(request.wanted, ranking.pooled if diverse else request.params.rerank)
@@ -160,14 +171,13 @@ class _Found:
     ranking: Ranking
 
 
-def _find(prepared: PreparedSearch, reader: Reader) -> _Found:
+def _find(prepared: PreparedSearch, reader: Reader, visible: Visibility) -> _Found:
     request = prepared.request
     diary = Diary(trace=request.params.trace)
     if prepared.embed_milliseconds:
         diary.note("embed", lambda: Told({"embedder": prepared.fingerprint}), prepared.embed_milliseconds)
     if prepared.written is not None:
         _note_hyde(diary, prepared.written, request.params)
-    visible = request.visible
     found = run_legs(prepared, reader, visible, diary)
     ranking = rank(prepared, found.legs, reader)
     diary.note("fuse", lambda: _ranked(ranking, prepared))

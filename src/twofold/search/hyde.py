@@ -22,15 +22,17 @@ from twofold.config import SearchParams, StoreSettings
 from twofold.embedders import Guard
 from twofold.embedders.asking import Asker
 from twofold.embedders.bridging import blocks_a_loop, runs_a_loop
-from twofold.embedders.callables import called
 from twofold.embedders.remembering import Remembered
 from twofold.errors import ConfigurationError, EmbedderOutputError, EmbeddingError
 from twofold.text.tokenise import Kind, scan
+from twofold.types import Access
 
 __all__ = ["Hyde", "HydeWriter", "LanguageModel", "Written", "has_words", "is_wanted"]
 
 _AT_ONCE: Final = 8
 """How many questions are written for at the same time."""
+_LONGEST: Final = 20_000
+"""How many characters a text may have that is written: some four times what models read at once that read much."""
 _RUN_OF_A_WORD: Final = 2
 """How many characters of a script without spaces count as a word."""
 
@@ -66,7 +68,9 @@ class Written:
 
 
 class Hyde:
-    """Asks a writer on behalf of a store, and remembers what it wrote. May be used from any number of threads."""
+    """Asks a writer on behalf of a store, and remembers what it wrote, for each asker apart: a writer may know from its
+    context who asks, and write of what is theirs. May be used from any number of threads.
+    """
 
     def __init__(self, writer: HydeWriter, settings: StoreSettings) -> None:
         """Ask nothing yet.
@@ -84,7 +88,9 @@ class Hyde:
         self._asker = Asker(f"the HyDE writer {name!r}", settings.hyde_deadline, settings.embedding, meanwhile)
         self._remembered: Remembered[str] = Remembered(settings.hyde_cache_size)
 
-    def improve(self, question: str, vector: npt.NDArray[np.float32], guard: Guard, params: SearchParams) -> Written:
+    def improve(
+        self, asker: Access, question: str, vector: npt.NDArray[np.float32], guard: Guard, params: SearchParams
+    ) -> Written:
         """The vector to look for in place of ``vector``, the question's own.
 
         Raises:
@@ -93,62 +99,71 @@ class Hyde:
         started = perf_counter()
         text = None
         try:
-            text = self._text_for(question)
+            text = self._text_for(asker, question)
             (written,) = guard.stand_ins([text])
         except EmbeddingError as error:
             return Written(vector, (perf_counter() - started) * 1000, text, error)
         looked_for = written if params.hyde_vector == "replace" else _between(vector, written)
         return Written(looked_for, (perf_counter() - started) * 1000, text)
 
-    def write_ahead(self, questions: Iterable[str], guard: Guard) -> None:
+    def write_ahead(self, questions: Iterable[tuple[Access, str]], guard: Guard) -> None:
         """Have written at the same time, and embedded in one call, what searches are going to ask for; if that fails
         each finds out by itself.
+
+        Args:
+            questions: who asks what.
+            guard: what embeds it.
 
         Raises:
             ConfigurationError: the writer cannot be used like this at all.
         """
         wanted = list(dict.fromkeys(questions))
-        missing = [question for question in wanted if self._remembered.get(question) is None]
+        missing = [each for each in wanted if self._remembered.get(*each) is None]
         if len(missing) > 1:
             blocks = blocks_a_loop.get() or runs_a_loop()
             with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="twofold-hyde") as threads:
                 writing = []
-                for question in missing:
+                for asker, question in missing:
                     context = copy_context()
                     context.run(blocks_a_loop.set, blocks)
-                    writing.append(threads.submit(context.run, self._try_text_for, question))
-            for each in writing:
-                each.result()
-        texts = [text for question in wanted if (text := self._remembered.get(question)) is not None]
+                    writing.append(threads.submit(context.run, self._try_text_for, asker, question))
+            for done in writing:
+                done.result()
+        texts = [text for each in wanted if (text := self._remembered.get(*each)) is not None]
         if len(texts) > 1:
             with suppress(EmbeddingError):
                 guard.stand_ins(texts)
 
-    def _try_text_for(self, question: str) -> None:
+    def _try_text_for(self, asker: Access, question: str) -> None:
         with suppress(EmbeddingError):
-            self._text_for(question)
+            self._text_for(asker, question)
 
-    def _text_for(self, question: str) -> str:
-        """What is written for a question.
+    def _text_for(self, asker: Access, question: str) -> str:
+        """What is written for somebody's question.
 
         Raises:
             EmbeddingError: nothing was.
         """
-        text = self._remembered.get(question)
+        text = self._remembered.get(asker, question)
         if text is None:
             text = self._asker.ask(lambda: self._checked(question))
-            self._remembered.put(text, question)
+            self._remembered.put(text, asker, question)
         return text
 
     def _checked(self, question: str) -> str:
         what = self._asker.name
         asked = question if self._prompt is None else self._prompt.replace("{question}", question)
-        answer = called(self._function, lambda: self._function(asked), what)
+        answer = self._asker.call(self._function, lambda: self._function(asked))
         text = _text_of(answer)
         if text is None:
             raise EmbedderOutputError(f"{what} gave a {type(answer).__name__}; it must give a text")
+        if len(text) > _LONGEST:  # the embedder would be blamed for the time that it takes
+            raise EmbedderOutputError(
+                f"{what} gave a text of {len(text):,} characters; it must give one of at most {_LONGEST:,}",
+                text_at_fault=True,
+            )
         if not has_words(text):
-            raise EmbedderOutputError(f"{what} gave a text without words")
+            raise EmbedderOutputError(f"{what} gave a text without words", text_at_fault=True)
         return text
 
 

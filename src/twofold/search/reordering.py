@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,13 @@ from twofold.ranking import VECTOR, diverse
 from twofold.search.explain import Diary, Told
 from twofold.search.fields import combined_cosines
 from twofold.search.order import Ranking
-from twofold.search.request import PreparedSearch
+from twofold.search.request import PreparedSearch, SearchRequest
 from twofold.types import Degradation, DegradationCode, Diversity, Record, Reranked
 
 __all__ = ["Likeness", "diversify", "likeness", "rerank"]
+
+_MOST_CHOSEN: Final = 1000
+"""How many hits are chosen to differ: each costs a look at all candidates. Whatever the page, so that pages agree."""
 
 
 # -- what a reranker thinks ---------------------------------------------------------------------------------------
@@ -29,13 +33,15 @@ __all__ = ["Likeness", "diversify", "likeness", "rerank"]
 def rerank(
     prepared: PreparedSearch, ranking: Ranking, records: Mapping[int, Record], diary: Diary
 ) -> Degradation | None:
-    """Have the best judged and put them in the reranker's order; equal ones stay in the order that they have.
+    """Have the best judged and put them in the reranker's order; equal ones stay in the order that they have. What lies
+    past the pools is not judged: it is there only for who pages so far, and pages must agree.
 
     Returns:
         What was missing, if the reranker failed; everything is as it was then.
     """
     judge, request = prepared.judge, prepared.request
-    judged = [key for key in ranking.keys[: request.params.rerank] if key in records]
+    best = ranking.keys[: min(request.params.rerank, ranking.pooled)]
+    judged = [key for key in best if key in records]
     if judge is None or not judged or not request.k:
         return None
     try:
@@ -46,9 +52,7 @@ def rerank(
         return Degradation(DegradationCode.RERANKER_FAILED, f"{said}; hits keep their fused order")
     scores = dict(zip(judged, given, strict=True))
     ranking.reranked = {
-        key: Reranked(place, scores[key], judge.name)
-        for place, key in enumerate(ranking.keys[: request.params.rerank], start=1)
-        if key in scores
+        key: Reranked(place, scores[key], judge.name) for place, key in enumerate(best, start=1) if key in scores
     }
     last = min(1.0, max(0.0, min(given)))
     order = sorted(judged, key=scores.__getitem__, reverse=True)
@@ -98,7 +102,7 @@ def _cosines(
 
 def diversify(prepared: PreparedSearch, ranking: Ranking, alike: Likeness, diary: Diary) -> None:
     """Choose hits that differ from each other among the candidates, of what was judged if a reranker judged, and put
-    them first, to the end of the page.
+    them first, to the end of the page; a thousand at most, which the others follow by their score.
     """
     request, params = prepared.request, prepared.request.params
     balance = params.mmr_lambda
@@ -110,12 +114,13 @@ def diversify(prepared: PreparedSearch, ranking: Ranking, alike: Likeness, diary
     candidates = candidates[: params.mmr_pool]
     relevance = _relevance(ranking, alike, candidates)
     in_order = sorted(candidates, key=relevance.__getitem__, reverse=True)  # stable: of equal ones the better score
-    chosen = diverse([(key, relevance[key]) for key in in_order], alike.vectors, request.wanted, balance)
+    most = min(request.wanted, _MOST_CHOSEN)
+    chosen = diverse([(key, relevance[key]) for key in in_order], alike.vectors, most, balance)
     places = {key: place for place, key in enumerate(ranking.keys, start=1)}
     ranking.diversity = {key: Diversity(places[key], similarity, balance) for key, similarity in chosen}
     before = ranking.keys
     ranking.keys = [key for key, _ in chosen] + [key for key in before if key not in ranking.diversity]
-    diary.note("mmr", lambda: _told(ranking, before[: request.wanted], candidates, request.offset, alike))
+    diary.note("mmr", lambda: _told(ranking, before[:most], candidates, request, alike))
 
 
 def _relevance(ranking: Ranking, alike: Likeness, keys: Sequence[int]) -> Mapping[int, float]:
@@ -127,14 +132,17 @@ def _relevance(ranking: Ranking, alike: Likeness, keys: Sequence[int]) -> Mappin
     return {key: ranking.scores[key] / ranking.ceiling if ranking.ceiling > 0 else 0.0 for key in keys}
 
 
-def _told(ranking: Ranking, best: Sequence[int], candidates: Sequence[int], offset: int, alike: Likeness) -> Told:
+def _told(
+    ranking: Ranking, best: Sequence[int], candidates: Sequence[int], request: SearchRequest, alike: Likeness
+) -> Told:
     """What was chosen, and what by its score alone would have been."""
-    chosen = list(ranking.diversity)
-    dropped = dict.fromkeys(chosen[:offset], f"on an earlier page: offset is {offset}")
-    dropped |= {
-        key: "more like the chosen ones than its relevance makes up for" for key in best if key not in ranking.diversity
-    }
-    behind = [key for key in candidates if key not in ranking.diversity and key not in dropped]
-    dropped |= dict.fromkeys(behind, "behind the page")
+    among = set(candidates)
+    shown = [key for key in ranking.keys[: request.wanted] if key in among]
+    on_page = set(shown)
+    dropped = dict.fromkeys(shown[: request.offset], f"on an earlier page: offset is {request.offset}")
+    passed_over = "more like the chosen ones than its relevance makes up for"
+    dropped |= dict.fromkeys((key for key in best if key not in on_page), passed_over)
+    behind = among.difference(on_page, dropped)
+    dropped |= dict.fromkeys((key for key in candidates if key in behind), "behind the page")
     without = sum(key not in alike.vectors for key in candidates)
-    return Told({"among": len(candidates), "without_vector": without}, chosen[offset:], dropped)
+    return Told({"among": len(candidates), "without_vector": without}, shown[request.offset :], dropped)

@@ -27,6 +27,9 @@ from twofold.vectors import as_vector
 
 __all__ = ["Helpers", "PreparedSearch", "SearchRequest", "prepare", "remember"]
 
+_MOST_PHRASINGS: Final = 100
+"""Each is a search of its own, in one snapshot."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
@@ -49,11 +52,20 @@ class SearchRequest:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise ConfigurationError(f"a search asks for text, not {type(self.text).__name__}")
-        if self.phrasings and not all(isinstance(each, str) for each in self.phrasings):
-            raise ConfigurationError("phrasings is a list of texts: write phrasings=['the same in other words']")
+        if self.phrasings:
+            self._check_phrasings()
         for name, value in (("k", self.k), ("offset", self.offset)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise ConfigurationError(f"{name} is a whole number of at least 0, not {value!r}")
+
+    def _check_phrasings(self) -> None:
+        if not all(isinstance(each, str) for each in self.phrasings):
+            raise ConfigurationError("phrasings is a list of texts: write phrasings=['the same in other words']")
+        if len(self.phrasings) > _MOST_PHRASINGS:
+            raise ConfigurationError(
+                f"phrasings holds {_MOST_PHRASINGS} texts at most, not {len(self.phrasings):,}: each is a search of its"
+                " own; to ask several questions, use search_many"
+            )
 
     @property
     def wanted(self) -> int:
@@ -164,7 +176,7 @@ def remember(requests: Sequence[SearchRequest], guard: Guard | None, helpers: He
     _embed_ahead(guard, [each.text for each in waiting])
     if helpers.hyde is not None and guard.embeds:
         wanting = [each for each in waiting if has_words(each.text) and is_wanted(each.params, each.text)]
-        helpers.hyde.write_ahead([each.text for each in wanting], guard)
+        helpers.hyde.write_ahead([(each.access, each.text) for each in wanting], guard)
 
 
 def _embed_ahead(guard: Guard, texts: Sequence[str]) -> None:
@@ -229,7 +241,7 @@ def _written(hyde: Hyde, request: SearchRequest, vector: npt.NDArray[np.float32]
     """What HyDE makes of the question and its vector; None if that is not wanted for it."""
     if not is_wanted(request.params, request.text):
         return None
-    return hyde.improve(request.text, vector, guard, request.params)
+    return hyde.improve(request.access, request.text, vector, guard, request.params)
 
 
 def _given_vectors(vector: Vectors, guard: Guard | None, fields: tuple[str, ...]) -> dict[str, npt.NDArray[np.float32]]:

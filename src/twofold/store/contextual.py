@@ -54,8 +54,9 @@ class Contextual(Reading):
         """What goes to a language model for one turn: the system text, the memories that answer ``query`` best, the
         last messages, and ``query`` itself; as text, and as messages.
 
-        What does not fit the budget is left out, the oldest messages first, then the weakest memories (linked records
-        before hits), and the bundle says so. The system text and ``query`` are never cut.
+        What does not fit the budget is left out, and the bundle says so: first memories that have no room even by
+        themselves, then the oldest messages, then the weakest memories (linked records before hits). The system text
+        and ``query`` are never cut.
 
         Args:
             query: the current message, which is also what is searched for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -13,7 +13,7 @@ from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Writer
 from twofold.config import StoreSettings
 from twofold.embedders import EmbedderState
 from twofold.errors import ConfigurationError, StoreError
-from twofold.ingest import embed
+from twofold.ingest import Draft, embed
 from twofold.search import PreparedSearch, answer, answers, prepare
 from twofold.store.asynchronous import in_thread
 from twofold.store.contextual import Contextual
@@ -25,8 +25,10 @@ from twofold.store.operations import Add, Delete, Get, ListNamespaces, ListRecor
 from twofold.store.reembedding import Reembedding
 from twofold.store.succession import Succession
 from twofold.store.together import Together
-from twofold.types import Access, EmbedReport, Mode, Progress, SearchResult
+from twofold.types import Access, EmbedReport, Mode, Owner, Progress, SearchResult
+from twofold.types.access import checked_owner
 from twofold.types.arguments import checked_count, checked_flag, checked_items
+from twofold.types.record import checked_namespace
 
 __all__ = ["HybridStore", "Info"]
 
@@ -110,7 +112,7 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
             for index, each in enumerate(asked)
             if isinstance(each, Search)
         }
-        made = embed(adds, self._ingest)
+        made = embed(adds, self._ingest, anew=_added_after_deleted(asked, adds))
         if not any(isinstance(each, Add | Delete) for each in asked):
             with self._backend.read() as reader:
                 return self._read_all(reader, asked, searches, asker)
@@ -262,33 +264,49 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
         return prepared if prepared.judge is None else answers([prepared], self._backend.read)[0]
 
     def _read_all(self, reader: Reader, asked: Sequence[Operation], searches: _Searches, access: Access) -> list[Any]:
-        """The results of the reads among ``asked``, and None for the writes."""
-        keys = {
-            index: key
+        """The results of the reads among ``asked``, and None for the writes. Records are fetched all together."""
+        got = self._keys_of_gets(reader, asked, access)
+        listed = {
+            index: self._listed_keys(
+                reader, self._visible(access, each.where, as_of=each.as_of), each.order, each.limit, each.offset
+            )
             for index, each in enumerate(asked)
-            if isinstance(each, Get)
-            for key in self._located(reader, [each.id], access, each.namespace, each.owner).values()
+            if isinstance(each, ListRecords)
         }
-        records = reader.records(list(keys.values()))
+        wanted = dict.fromkeys(chain(got.values(), *listed.values()))
+        records = reader.records(list(wanted))
+        now = self._visible(access)
         results: list[Any] = []
         for index, each in enumerate(asked):
             if isinstance(each, Get):
-                visible = self._visible(access, as_of=each.as_of)
-                record = records.get(keys.get(index, -1))
+                visible = now if each.as_of is None else self._visible(access, as_of=each.as_of)
+                record = records.get(got.get(index, -1))
                 results.append(record if record is not None and self._living(record, visible) else None)
+            elif isinstance(each, ListRecords):
+                results.append([records[key] for key in listed[index]])
             elif isinstance(each, Search):
                 ready = searches[index]
                 results.append(ready if isinstance(ready, SearchResult) else answer(ready, reader))
-            elif isinstance(each, Add | Delete):
-                results.append(None)
+            elif isinstance(each, ListNamespaces):
+                results.append(self._listed_namespaces(reader, each, access))
             else:
-                results.append(self._listing(reader, each, access))
+                results.append(None)
         return results
 
-    def _listing(self, reader: Reader, each: ListRecords | ListNamespaces, access: Access) -> Any:
-        if isinstance(each, ListRecords):
-            listed = self._visible(access, each.where, as_of=each.as_of)
-            return self._listed(reader, listed, each.order, each.limit, each.offset)
+    def _keys_of_gets(self, reader: Reader, asked: Sequence[Operation], access: Access) -> Mapping[int, int]:
+        """By the place of each ``Get`` that finds a record, the record's key; looked for namespace by namespace."""
+        places: dict[tuple[tuple[str, ...], Owner | None], list[tuple[int, str]]] = {}
+        for index, each in enumerate(asked):
+            if isinstance(each, Get):
+                owner = None if each.owner is None else checked_owner(each.owner)
+                places.setdefault((checked_namespace(each.namespace), owner), []).append((index, each.id))
+        keys: dict[int, int] = {}
+        for (namespace, owner), those in places.items():
+            found = self._located(reader, [id_ for _, id_ in those], access, namespace, owner)
+            keys.update((index, found[id_]) for index, id_ in those if id_ in found)
+        return keys
+
+    def _listed_namespaces(self, reader: Reader, each: ListNamespaces, access: Access) -> Any:
         visible = self._visible(access, as_of=each.as_of)
         return self._namespaces(
             reader, visible, each.prefix, each.suffix, max_depth=each.max_depth, limit=each.limit, offset=each.offset
@@ -298,6 +316,21 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
         keys = self._located(writer, [each.id], access, each.namespace, each.owner, to_write=True)
         writer.delete(list(keys.values()))
         return bool(keys)
+
+
+def _added_after_deleted(asked: Sequence[Operation], adds: Sequence[Draft]) -> set[int]:
+    """The places among ``adds`` of those that come after a ``Delete`` of their id, whosever it removes."""
+    deleted: set[tuple[str, tuple[str, ...]]] = set()
+    places: set[int] = set()
+    drafts = enumerate(adds)
+    for each in asked:
+        if isinstance(each, Delete) and isinstance(each.id, str):
+            deleted.add((each.id, checked_namespace(each.namespace)))
+        elif isinstance(each, Add):
+            place, added = next(drafts)
+            if (added.id, added.new.namespace) in deleted:
+                places.add(place)
+    return places
 
 
 def _shown_to(access: Access, info: StoreInfo) -> StoreInfo:

@@ -57,7 +57,7 @@ class Search:
     preset: str | None = None
     """How to rank, as a name, one of ``twofold.PRESETS``; in place of ``params``. Default: none."""
     phrasings: Sequence[str] = ()
-    """Other ways to ask the same. Default: none."""
+    """Other ways to ask the same, 100 at most. Default: none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Reading(Handle):
                 expired since is found, what began later is not; see :meth:`Record.was_living`. Default: now.
             phrasings: other ways to ask the same. A record's score is the mean of what it scores by ``text`` and by
                 each of these, 0 by one that does not find it; ``vector`` is that of ``text`` alone. One that repeats
-                another, or has nothing to search for in it, does not count. Default: none.
+                another, or has nothing to search for in it, does not count. 100 at most. Default: none.
 
         Returns:
             A sequence of hits, best first, that says in ``degradations`` what was missing.
@@ -285,15 +285,21 @@ class Reading(Handle):
         self, reader: Reader, visible: Visibility, order: str | Sequence[str], limit: int | None, offset: int
     ) -> Records:
         """The records of a listing, within a session."""
+        keys = self._listed_keys(reader, visible, order, limit, offset)
+        records = reader.records(keys)
+        return [records[key] for key in keys]
+
+    def _listed_keys(
+        self, reader: Reader, visible: Visibility, order: str | Sequence[str], limit: int | None, offset: int
+    ) -> Sequence[int]:
+        """Their keys."""
         names = [order] if isinstance(order, str) else checked_items(order, "order", "order='-created_at'")
         if not all(isinstance(name, str) for name in names):
             raise ConfigurationError("order is a list of names of attributes: write order=('kind', '-created_at')")
         if limit is not None:
             checked_count(limit, "limit")
         orders = [Order(name.removeprefix("-"), name.startswith("-")) for name in names]
-        keys = reader.scan(visible, orders, limit, checked_count(offset, "offset"))
-        records = reader.records(keys)
-        return [records[key] for key in keys]
+        return reader.scan(visible, orders, limit, checked_count(offset, "offset"))
 
     def _namespaces(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from twofold.config import SearchParams
@@ -34,8 +35,8 @@ class Together(Reading):
         vectors: Iterable[Vectors | None] | None = None,
         as_of: datetime | None = None,
     ) -> list[SearchResult]:
-        """What :meth:`search` gives for each of ``texts``, in order; of one state of the file, and with the texts sent
-        to the embedder together.
+        """What :meth:`search` gives for each of ``texts``, in order; of one state of the file at one instant, and with
+        the texts sent to the embedder together.
 
         So many texts go to it at a time as their vectors are remembered (``query_cache_size``). If the embedder fails
         keywords answer, and each result says so.
@@ -62,10 +63,10 @@ class Together(Reading):
             given = checked_items(vectors, "vectors", "vectors=[vector, vector]")
             if len(given) != len(asked):
                 raise ConfigurationError(f"vectors holds one for each text, {len(asked)}, not {len(given)}")
-        requests = [
-            self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of)
-            for text, vector in zip(asked, given, strict=True)
-        ]
+        if not asked:
+            return []
+        first = self._search_request(asked[0], access, k, offset, where, mode, params, preset, given[0], as_of)
+        requests = [replace(first, text=text, vector=vector) for text, vector in zip(asked, given, strict=True)]
         guard, helpers, settings = self._parts.guard, self._parts.helpers, self._parts.settings
         at_once = settings.embedding.query_cache_size
         if helpers.hyde is not None:

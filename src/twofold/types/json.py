@@ -66,15 +66,30 @@ def checked_json(value: Any, what: str, _depth: int = 0) -> Any:
     if _depth >= MAX_DEPTH:
         raise InvalidRecordError(f"{what.partition('[')[0]} is nested more than {MAX_DEPTH} deep")
     if isinstance(value, list):
-        return [checked_json(item, f"{what}[{index}]", _depth + 1) for index, item in enumerate(value)]
+        return [
+            item if _is_plain(item) else checked_json(item, f"{what}[{index}]", _depth + 1)
+            for index, item in enumerate(value)
+        ]
     if isinstance(value, dict):
         return {
-            checked_text(key, f"a key of {what}"): checked_json(item, f"{what}[{key!r}]", _depth + 1)
+            key if _is_plain_text(key) else checked_text(key, f"a key of {what}"): item
+            if _is_plain(item)
+            else checked_json(item, f"{what}[{key!r}]", _depth + 1)
             for key, item in value.items()
         }
     raise InvalidRecordError(
         f"{what} holds a {type(value).__name__}; JSON has None, bool, int, float, str, list and dict"
     )
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is seen at once that ``value`` may be stored as it is, before its place in the whole is spelled."""
+    kind = type(value)
+    return (kind is str and is_storable(value)) or (kind is int and value in _INT64) or value is None or kind is bool  # type: ignore[arg-type]
+
+
+def _is_plain_text(value: object) -> bool:
+    return type(value) is str and is_storable(value)
 
 
 def dump_json(value: Any) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import twofold
 from twofold import StoreSettings
+from twofold.cli.app import app
 from twofold.cli.opening import opened
 from twofold.testing import TableEmbedder
 
@@ -22,6 +25,9 @@ TABLE = {
     "snow on the rails": [0.6, 0.8],
     "snow": [0.6, 0.8],
 }
+
+COMMANDS = vars(get_command(app))["commands"]
+OLD = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -99,6 +105,58 @@ def test_context_takes_settings_too(run: Callable[..., Any], trains: Callable[..
     assert "snow on the rails" in told
     told = run("context", "late", "--set", "vector_weight=0", "--embedder", "local").out
     assert "snow on the rails" not in told
+
+
+def test_a_trace_says_what_was_left_out_and_why(trains: Callable[..., Any]) -> None:
+    found = trains("late", "-k", 1, "--mode", "keyword", "--trace")
+    assert ids(found) == ["train"]
+    stages = [line.split()[0] for line in found.err.splitlines() if not line.startswith("    ")]
+    assert stages == ["keyword", "fuse", "hydrate"]
+    assert "terms=late" in found.err
+    assert "    left out again: behind the page: k is 1\n" in found.err
+    told = trains("late", "-k", 1, "--trace", "--json", "--why")
+    fuse = next(stage for stage in told.json["trace"] if stage["name"] == "fuse")
+    assert fuse["output"] == ["train"]
+    assert {"id": "again", "reason": "behind the page: k is 1"} in fuse["dropped"]
+    assert told.json["hits"][0]["why"].startswith("keyword rank 1 (bm25 ")
+    assert set(trains("late", "--json").json) == {"hits", "degradations"}
+
+
+def test_a_trace_is_for_what_was_not_found_too(trains: Callable[..., Any]) -> None:
+    found = trains("late", "--mode", "keyword", "--set", "min_score=0.99", "--trace")
+    assert "    left out again: its score, " in found.err
+    nothing = trains("steam", "--mode", "keyword", "--trace")
+    assert nothing.code == 1
+    assert "keyword" in nothing.err
+
+
+def test_as_things_stood_then(run: Callable[..., Any], trains: Callable[..., Any]) -> None:
+    with twofold.open("twofold.db", embedder=TableEmbedder(TABLE)) as store:
+        store.add("a late train", id="gone", valid_to=datetime(2020, 2, 1, tzinfo=UTC), created_at=OLD, valid_from=OLD)
+    assert "gone" not in ids(trains("late"))
+    assert ids(trains("late", "--as-of", "2020-01-15T00:00:00Z")) == ["gone"]
+    told = run("context", "late", "--as-of", "2020-01-15T00:00:00Z", "--embedder", "local", "--json").json
+    assert [hit["record"]["id"] for hit in told["memories"]] == ["gone"]
+    for wrong, said in (("yesterday", "a time is written"), ("2020-01-15T00:00:00", "time zone")):
+        found = trains("late", "--as-of", wrong)
+        assert (found.code, said in found.err) == (2, True), found.err
+
+
+def test_context_searches_in_every_way_that_search_does(run: Callable[..., Any], trains: Callable[..., Any]) -> None:
+    search, context = (
+        {option for each in COMMANDS[name].params for option in each.opts} for name in ("search", "context")
+    )
+    assert search - context == {"text", "--offset", "--hops", "--why", "--trace"}
+
+    def told(*more: str) -> list[str]:
+        found = run("context", "late", "-k", 2, "--preset", "rrf", "--embedder", "local", "--json", *more).json
+        return [hit["record"]["id"] for hit in found["memories"]]
+
+    assert "snow" not in told()
+    assert "snow" in told("--mmr", "0.3")
+    assert "snow" in told("--mode", "keyword", "--phrasing", "snow")
+    assert "snow" in told("--hyde", "snow", "--set", "hyde_vector=replace", "--mode", "vector")
+    assert "there is no reranker called" in run("context", "late", "--reranker", "mine").err
 
 
 def test_a_reranker_by_its_short_form(trains: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

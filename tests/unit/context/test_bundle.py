@@ -142,3 +142,20 @@ def test_a_counter_is_held_to_its_word(make):
         make(count=lambda text: len(text) / 4)
     with pytest.raises(ZeroDivisionError):
         make(count=lambda text: 1 // 0)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_memory_that_has_no_room_by_itself_keeps_nothing_else_out(make, hit_of, place):
+    hits = [hit_of("short " * 2, id="a"), hit_of("brief " * 2, id="b")]
+    hits.insert(place, hit_of("long " * 1_000, id="huge"))
+    found = SearchResult(hits=tuple(hits[:2]), linked=tuple(hits[2:]))
+    without = SearchResult(hits=tuple(hit for hit in hits if hit.id != "huge"))
+    budget = size_of(make(found=without))  # all but the huge one
+    bundle = make(found=found, budget=budget)
+    assert ids(bundle.memories) == ["a", "b"]
+    assert ids(bundle.left_out.memories) == ["huge"]
+    assert len(bundle.messages) == 3
+    assert size_of(bundle) == bundle.tokens == budget
+    tighter = make(found=found, budget=size_of(make(found=without, said=[])) - 1)
+    assert ids(tighter.memories) == ["a"]
+    assert ids(tighter.left_out.memories) == [each for each in ids(hits) if each != "a"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -122,8 +123,8 @@ def test_errors_of_twofold_pass_as_they_are(raised: Exception) -> None:
         (np.float64(1.0), "gave a float64"),
         (np.array(1.0), "gave a ndarray"),
         ([], "gave 0 vectors for 1 texts"),
-        ([[1, 2], [3, 4]], "gave 2 vectors for 1 texts"),
-        ([1.0, 2.0], "gave 2 vectors for 1 texts"),
+        ([[1, 2], [3, 4]], "gave more than 1 vectors for 1 texts"),
+        ([1.0, 2.0], "gave more than 1 vectors for 1 texts"),
         ([[1, 2, 3]], "text 1 of 1: its vector has 3 numbers, 2 are expected"),
         ([[]], "its vector is empty"),
         ([[0, 0]], "all zeros"),
@@ -141,6 +142,11 @@ def test_bad_output_is_named(answer: Any, said: str) -> None:
     [error] = embed_documents(always(answer), ["the secret text"])
     assert isinstance(error, EmbedderOutputError)
     assert "secret" not in str(error)
+
+
+def test_an_answer_without_an_end_is_not_waited_for() -> None:
+    with pytest.raises(EmbedderOutputError, match="gave more than 2 vectors for 2 texts"):
+        embed_checked(always(itertools.repeat([1.0, 2.0])), ["one", "two"], "query")
 
 
 def test_an_answer_that_breaks_off_is_a_failure_of_the_embedder() -> None:

@@ -196,6 +196,52 @@ def test_an_attribute_takes_only_operators_and_values_of_its_type(build):
         build()
 
 
+LATER = NOON + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (lambda: A(kind="insight"), lambda: A.kind == "insight"),
+        (lambda: A(kind=["insight", "episodic"]), lambda: A.kind.in_(["insight", "episodic"])),
+        (lambda: A(project="p"), lambda: A.project == "p"),
+        (lambda: A(source=("a", "b")), lambda: A.source.in_(["a", "b"])),
+        (lambda: A(tags_any=["x", "y"]), lambda: A.tags.any(["x", "y"])),
+        (lambda: A(tags_all=["x", "y"]), lambda: A.tags.all(["x", "y"])),
+        (lambda: A(importance=(0.5, None)), lambda: A.importance >= 0.5),
+        (lambda: A(importance=(None, 0.5)), lambda: A.importance <= 0.5),
+        (lambda: A(importance=(0.2, 0.5)), lambda: A.importance.between(0.2, 0.5)),
+        (lambda: A(created_at=(NOON, LATER)), lambda: A.created_at.between(NOON, LATER)),
+        (lambda: A(event_at=(NOON, None)), lambda: A.event_at >= NOON),
+        (
+            lambda: A(kind="insight", tags_any=["x"], importance=(0.5, None)) & (F("lang") == "en"),
+            lambda: And(A.kind == "insight", A.tags.any(["x"]), A.importance >= 0.5) & (F("lang") == "en"),
+        ),
+    ],
+)
+def test_the_usual_conditions_at_once(short, long):
+    assert short() == long()
+    assert Filter.from_dict(short().to_dict()) == long()
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (A, "names at least one condition"),
+        (lambda: A(importance=0.5), r"importance=\(low, None\)"),
+        (lambda: A(importance=(None, None)), r"importance=\(low, None\)"),
+        (lambda: A(created_at=(NOON.replace(tzinfo=None), None)), "time zone"),
+        (lambda: A(tags_any="ops"), "tags|list|values"),
+        (lambda: A(kind=5), "kind|list|values"),
+    ],
+)
+def test_what_is_no_such_condition_is_an_error(build, said):
+    with pytest.raises(InvalidFilterError, match=said):
+        build()
+    with pytest.raises(TypeError, match="kinds"):
+        A(kinds="insight")
+
+
 def test_attributes_values_are_kept_in_one_form():
     assert (A.scope == "room").value is Scope.ROOM
     assert (A.namespace == ["a", "b"]).value == ("a", "b")

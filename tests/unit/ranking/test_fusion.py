@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -267,6 +268,13 @@ def test_a_function_of_ones_own() -> None:
     fusion = OwnFusion(borda)
     assert fusion.fuse({"keyword": [(1, 9.0), (2, 1.0)], "vector": [(2, 0.5)]}) == {1: 2, 2: 1 + 1}
     assert (fusion.formula, fusion.ceiling(()), fusion.adder("keyword", [])) == ("borda", 1.0, None)
+
+
+@pytest.mark.parametrize("same", [np.int64, float, bool])
+def test_keys_that_a_function_gives_in_another_type_are_the_records(same: Any) -> None:
+    fused = OwnFusion(lambda legs: {same(1): np.float32(0.5)}).fuse({"keyword": [(1, 1.0)]})
+    assert fused == {1: 0.5}
+    assert [type(key) for key in fused] == [int]
 
 
 @pytest.mark.parametrize(

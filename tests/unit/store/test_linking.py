@@ -204,6 +204,29 @@ def test_nothing_is_linked_unless_asked_for_or_without_a_hit(store):
     assert expanded(store, "kettle", min_score=1.0).ids == ("hit",)
 
 
+def test_kinds_of_links_have_weights(store):
+    store.add("kettle", id="hit")
+    add(store, "mine", "cause", "third", "far")
+    for kind in ("mine", "cause", "third"):
+        store.link("hit", kind, kind=kind, weight=0.8)
+    store.link("cause", "far", kind="mine", weight=0.5)
+
+    def linked(**params):
+        hits = expanded(store, "kettle", **params).linked
+        return {hit.id: pytest.approx(hit.score) for hit in hits}, [hit.id for hit in hits]
+
+    last = expanded(store, "kettle")[0].score
+    weights = {"mine": 0.25, "cause": 1.0}
+    scores, order = linked(link_kinds=weights, hops=2, link_decay=0.5)
+    values = {"cause": 0.8 * 0.5, "mine": 0.8 * 0.25 * 0.5, "far": 0.8 * 0.5 * 0.5 * 0.25 * 0.5}
+    assert scores == {id_: last * value / (1 + value) for id_, value in values.items()}
+    assert order == ["cause", "mine", "far"]
+    assert linked(link_kinds=weights, link_fan_out=1)[1] == ["cause"], "the strongest by what its kind makes of it"
+    assert linked(link_kinds={"mine": 1.0, "cause": 0.25}, link_fan_out=1)[1] == ["mine"]
+    assert linked(link_kinds={"third": 0.1})[1] == ["third"]
+    assert linked(link_kinds={})[1] == linked(link_kinds=())[1] == []
+
+
 def test_a_store_s_own_settings_may_expand():
     settings = StoreSettings(search=SearchParams(expand=1))
     with twofold.open(":memory:", settings=settings) as store:

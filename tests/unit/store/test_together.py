@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import twofold
-from twofold import Access, CallableEmbedder, ConfigurationError, EmbeddingSettings, SearchParams, StoreSettings
+from twofold import A, Access, CallableEmbedder, ConfigurationError, EmbeddingSettings, SearchParams, StoreSettings
 from twofold.testing import FakeEmbedder
 
 WORDS = ("kettle", "door", "vault", "tea", "E4021")
@@ -89,6 +91,18 @@ def test_ready_vectors_are_used() -> None:
         one, two = store.search_many(["door", "door"], vectors=[vector, None], mode="vector", k=1)
         assert (one.ids, embedder.calls) == (store.search("kettle", mode="vector", k=1).ids, [("door",)])
         assert two.ids == store.search("door", mode="vector", k=1).ids
+
+
+@pytest.mark.parametrize("reranker", [None, lambda question, texts: [0.5] * len(texts)])
+def test_all_are_asked_at_one_instant_of_what_is_visible_then(reranker: Any) -> None:
+    days = itertools.count()
+    settings = StoreSettings(clock=lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=next(days)))
+    with twofold.open(":memory:", reranker=reranker, settings=settings) as store:
+        for day in range(100):
+            begins = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day)
+            store.add("kettle", valid_from=begins, valid_to=begins + timedelta(days=1))
+        found = store.search_many(["kettle"] * 5, where=A.access_count == 0)
+        assert len({result.ids for result in found}) == 1
 
 
 @pytest.mark.parametrize(
