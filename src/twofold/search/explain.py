@@ -114,14 +114,15 @@ def explanations(
                         contribution=None if adds is None else adds(rank, score),
                         fields=matched.get((name, key), ()),
                     )
+    answered, formula = tuple(legs), ranking.fusion.formula
     return {
         key: Explanation(
             legs=scores[key],
-            answered=tuple(legs),
+            answered=answered,
             fused=ranking.fused.get(key, 0.0),
             factors=ranking.factors.get(key, {}),
             best_possible=ranking.ceiling,
-            formula=ranking.fusion.formula,
+            formula=formula,
             diversity=ranking.diversity.get(key),
         )
         for key in keys
