@@ -1,21 +1,27 @@
 """The keyword leg has three ways to the same answer: FTS5 joined with the rows, FTS5 with a look-up in the list of
-visible keys, and postings in memory. They give the same records, in the same order, with the same scores to the bit.
+visible keys, and postings in memory: as they were read, with changes beside them, and as they were saved. They give the
+same records, in the same order, with the same scores to the bit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twofold.backends.protocol import Candidate, Visibility
-from twofold.backends.sqlite import SqliteBackend, keyword, keyword_leg, postings
+from twofold.backends.sqlite import SqliteBackend, keyword, postings_reading
+from twofold.backends.sqlite.postings_state import Changes, PostingsState
 from twofold.config import StoreSettings
 from twofold.filters import F
+from twofold.postings import WordIndex
 from twofold.testing.records import NEW_YEAR, make_record
 from twofold.types import Access, Owner
 
@@ -29,7 +35,10 @@ stored = st.lists(
     st.tuples(texts, st.sampled_from(OWNERS), st.integers(0, 2), st.sampled_from(((), ("a",), ("a", "b")))), max_size=30
 )
 steps = st.lists(
-    st.tuples(st.sampled_from(("archive", "delete", "replace", "add")), st.integers(0, 40), texts, queries), max_size=6
+    st.tuples(
+        st.sampled_from(("archive", "delete", "replace", "add", "anew", "saved")), st.integers(0, 40), texts, queries
+    ),
+    max_size=6,
 )
 accesses = st.sampled_from(
     (Access(), Access(user="u1"), Access(user="u2", rooms=("r1",)), Access(rooms=("r1",)), Access.everything())
@@ -40,20 +49,45 @@ weights = st.sampled_from(
         StoreSettings(tag_weight=0.0),
         StoreSettings(tag_weight=0.1, field_weights={"text": 0.7}),
         StoreSettings(tag_weight=3.0, field_weights={"text": 2.0}),
+        StoreSettings(tag_weight=1e-15, field_weights={"text": 1e6}),
+        StoreSettings(fields=("question", "answer"), field_weights={"question": 0.7, "answer": 1.3}, tag_weight=0.1),
     )
 )
+
+
+def make_index(backend: SqliteBackend) -> None:
+    """What the background does when it is asked for the postings."""
+    backend._parts.postings._make(lambda: False)
+
+
+def take_as_saved(backend: SqliteBackend, state: PostingsState) -> None:
+    """Begin again with the index as it was made, given back by its bytes, and what changed since."""
+    parts = {name: np.frombuffer(part.tobytes(), part.dtype) for name, part in state.index.parts().items()}
+    with backend.read() as session:
+        gone = state.changes.records.keys()
+        changes = Changes()
+        changes.update(backend._parts.postings._reader.records(session._connection, np.array(sorted(gone), np.int64)))
+    index = WordIndex.restored(parts)
+    backend._parts.postings._state = PostingsState(index, state.generation, state.totals, changes)
+
+
+@contextmanager
+def from_fts5(backend: SqliteBackend) -> Iterator[None]:
+    """Nothing is answered from memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend._parts.postings, "holders", lambda *_: None)
+        yield
 
 
 def by_postings(backend: SqliteBackend, query: str, visible: Visibility, limit: int) -> list[Candidate]:
     """The answer from memory, which must be there."""
     asked = backend.analyzer.query(query)
-    index = backend._parts.keyword
     with backend.read() as session:
-        if session.count(Visibility(Access.everything(), visible.at, include_archived=True)) and asked:
-            holders = index.postings.holders(session._connection, session._head, asked.terms, keyword.match_expression)
-            assert (
-                holders is not None or not session._connection.execute("SELECT sum(parts) FROM records").fetchone()[0]
-            )
+        tokens = backend._parts.postings._reader.totals(session._connection)
+        holders = backend._parts.postings.holders(
+            session._connection, session._head, asked.terms, keyword.match_expression
+        )
+        assert (holders is not None) == (tokens is not None)
         return session.keyword(asked, visible, limit)
 
 
@@ -66,6 +100,7 @@ def by_postings(backend: SqliteBackend, query: str, visible: Visibility, limit: 
     limit=st.integers(0, 12),
     filtered=st.booleans(),
     chosen=weights,
+    piece=st.sampled_from((1, 5, 50_000)),
 )
 def test_all_ways_agree(
     records: list[Any],
@@ -75,30 +110,32 @@ def test_all_ways_agree(
     limit: int,
     filtered: bool,
     chosen: StoreSettings,
+    piece: int,
 ) -> None:
-    backend = SqliteBackend.open(":memory:", settings=chosen)
+    backend = SqliteBackend.open(":memory:", settings=replace(chosen, keyword_index_from=10**9))
     where = (F("n") == 1) if filtered else None
     visible = Visibility(access, NEW_YEAR + timedelta(days=1), where)
     everything = replace(visible, where=None)
 
+    def content(text: str) -> str | dict[str, str]:
+        return {"question": text, "answer": text[len(text) // 2 :]} if chosen.fields else text
+
     def agree(*queries: str) -> None:
         for text in queries:
             asked = backend.analyzer.query(text)
-            with backend.read() as session:
-                joined = backend._parts.keyword.search(session._connection, asked, visible, limit)
-                backend._parts.visible_keys.of(session._connection, session._head, visible)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(keyword_leg, "POSTINGS_FROM", 10**9)
+            with from_fts5(backend):
+                with backend.read() as session:
+                    joined = backend._parts.keyword.search(session._connection, asked, visible, limit)
+                    backend._parts.visible_keys.of(session._connection, session._head, visible)
                 with backend.read() as session:
                     looked_up = session.keyword(asked, visible, limit)
                     scores = session.keyword_scores(asked, [key for key, _ in joined])
                     covered = session.coverage(asked, everything)
-                patch.setattr(keyword_leg, "POSTINGS_FROM", 0)
-                from_memory = by_postings(backend, text, visible, limit)
-                with backend.read() as session:
-                    session.keyword(asked, visible, limit)
-                    rescored = session.keyword_scores(asked, [key for key, _ in joined])
-                    assert session.coverage(asked, everything) == covered
+            from_memory = by_postings(backend, text, visible, limit)
+            with backend.read() as session:
+                session.keyword(asked, visible, limit)
+                rescored = session.keyword_scores(asked, [key for key, _ in joined])
+                assert session.coverage(asked, everything) == covered
             assert looked_up == joined
             assert from_memory == joined
             assert scores == dict(joined)
@@ -109,64 +146,35 @@ def test_all_ways_agree(
             keys = [
                 writer.insert(
                     make_record(
-                        str(number), text, owner=owner, at=NEW_YEAR + timedelta(hours=hour),
+                        str(number), content(text), owner=owner, at=NEW_YEAR + timedelta(hours=hour),
                         attributes={"metadata": {"n": hour}, "namespace": namespace, "tags": WORDS[:hour]},
                     ),
                     None,
                 )
                 for number, (text, owner, hour, namespace) in enumerate(records)
             ]  # fmt: skip
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(postings_reading, "TOKENS_AT_A_TIME", piece)
+            patch.setattr(postings_reading, "RECORDS_AT_A_TIME", piece)
+            patch.setattr(postings_reading, "_TEXT_AT_A_TIME", piece)
+            make_index(backend)
         agree(query)
         for number, (step, which, text, asked) in enumerate(steps):
             with backend.write() as writer:
                 if step == "add":
-                    keys.append(writer.insert(make_record(f"new{number}", text), None))
+                    keys.append(writer.insert(make_record(f"new{number}", content(text)), None))
                 elif keys and step == "archive":
                     writer.set_archived([keys[which % len(keys)]], NEW_YEAR)
                 elif keys and step == "delete":
                     writer.delete([keys.pop(which % len(keys))])
                 elif keys:
-                    writer.replace(keys[which % len(keys)], make_record(f"re{number}", text), None)
+                    writer.replace(keys[which % len(keys)], make_record(f"re{number}", content(text)), None)
+            state = backend._parts.postings._state
+            if step == "anew" or state is None:
+                backend._parts.postings._state = None
+                make_index(backend)
+            elif step == "saved":
+                take_as_saved(backend, state)
             agree(asked, query)
-    finally:
-        backend.close()
-
-
-def test_more_changes_than_are_noted_are_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "MAX_CHANGES", 3)
-    monkeypatch.setattr(keyword_leg, "POSTINGS_FROM", 0)
-    backend = SqliteBackend.open(":memory:", settings=StoreSettings())
-    visible = Visibility(Access(), NEW_YEAR + timedelta(days=1))
-    try:
-        for round_ in range(6):
-            with backend.write() as writer:
-                for number in range(round_):
-                    writer.insert(make_record(f"{round_}-{number}", f"kettle number {number}"), None)
-            asked = backend.analyzer.query("kettle 2")
-            with backend.read() as session:
-                backend._parts.visible_keys.of(session._connection, session._head, visible)
-                found = session.keyword(asked, visible, 50)
-                assert found == backend._parts.keyword.search(session._connection, asked, visible, 50)
-                assert len(found) == sum(range(round_ + 1))
-    finally:
-        backend.close()
-
-
-def test_postings_that_take_too_much_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "MAX_CACHED_BYTES", 24 * 3)
-    monkeypatch.setattr(keyword_leg, "POSTINGS_FROM", 0)
-    backend = SqliteBackend.open(":memory:", settings=StoreSettings())
-    visible = Visibility(Access(), NEW_YEAR + timedelta(days=1))
-    try:
-        with backend.write() as writer:
-            for number in range(4):
-                writer.insert(make_record(str(number), " ".join(WORDS[: number + 1])), None)
-        for word in WORDS[:4]:
-            asked = backend.analyzer.query(word)
-            with backend.read() as session:
-                found = session.keyword(asked, visible, 10)
-                assert found == backend._parts.keyword.search(session._connection, asked, visible, 10)
-        kept = backend._parts.keyword.postings
-        assert list(kept._kept) == [(("broker",), False), (("pager",), False)]
     finally:
         backend.close()

@@ -137,10 +137,10 @@ class StoreSettings:
     ``sqlite-vec``) and ``faiss-flat`` (extra ``faiss``) give the same hits; ``faiss-hnsw`` and ``faiss-ivf`` may miss
     a few. One that cannot be loaded is replaced by the exact scan, and each search says so.
     Default: ``auto``, ``exact`` and from 2,048 vectors on ``faiss-flat`` if FAISS is installed."""
-    keyword_index_from: int | None = 1_000
+    keyword_index_from: int | None = 2_000
     """How many records a file must have, at least 1, for its words to be kept in memory too: a second search begins to
     read them in the background, and answers are then the same ones many times sooner, at some ten bytes for each
-    different word of a record. Default: 1,000; None: never."""
+    different word of a record. Default: 2,000, from where on it is quicker; None: never."""
     semantic_links: float | None = None
     """The cosine, above 0, at most 1, from which on a write links a record to the nearest three of the same owner and
     namespace, as kind ``semantic`` and with the cosine as weight. Default: no such links are made."""

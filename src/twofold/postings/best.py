@@ -2,104 +2,224 @@
 
 MaxScore (Turtle and Flood, "Query evaluation: strategies and optimizations", 1995): once enough records are known to
 score more than the commonest words could add together, a record that has only those words cannot be among the best.
+That is found out in float32; the few records that are left are scored anew, to the last bit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from itertools import accumulate
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Postings", "best_of_terms"]
+from twofold.postings.bm25 import contributions
 
-Slots = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+__all__ = ["Among", "Postings", "Weighted", "best_of_terms", "holds_any", "scores_of"]
 
-PRUNES_FROM: Final = 20_000
-"""Postings of a query from which on leaving some out is cheaper than adding all up."""
-_SLACK: Final = 1e-9
-"""Sums in another order differ by rounding; a bound is taken as this much larger, relatively."""
+Slots: TypeAlias = npt.NDArray[np.uint32]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Sums: TypeAlias = npt.NDArray[np.float32]
+Places: TypeAlias = npt.NDArray[np.intp]
+Norms: TypeAlias = Callable[[Slots], Floats]
+
+_ROUNDING: Final = 2.0**-23
+"""What one operation in float32 may be off by, relatively; twice the truth, for safety."""
+_LOOK_UPS: Final = 8
+"""A look-up costs about as much as adding up so many postings."""
+_AT_A_TIME: Final = 4096
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Postings:
-    """Who holds a word (or a phrase), and what it adds to their scores."""
+    """Who holds a word (or a phrase) in one stretch of slots, and what it adds to their scores."""
 
     slots: Slots
     """Places of records, ascending, none twice; shape (n,)."""
-    contributions: Floats
-    """What each gains, 0 or more; shape (n,)."""
+    gains: Sums
+    """What each gains, nearly; 0 or more; shape (n,)."""
+    most: float
+    """The highest of them."""
+    values: Callable[[Places], Floats]
+    """How often those at these places hold it, weighted, or what they gain, to the last bit; of a place behind the
+    last one, the last one's."""
 
-    @cached_property
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Weighted:
+    """A term of a query."""
+
+    stretches: Sequence[Postings]
+    """Who holds it; the slots of each are above those of the one before, and none is empty."""
+    weight: float
+    """What gains are to be multiplied with, above 0."""
+    scored: bool = False
+    """Whether the values of the stretches are scores already, and the weight is 1."""
+
+    @property
     def most(self) -> float:
         """The most that any record gains."""
-        return float(self.contributions.max(initial=0.0))
+        return self.weight * max((each.most for each in self.stretches), default=0.0)
 
-    def of(self, slots: Slots) -> Floats:
-        """What each of ``slots`` gains, 0 where it does not hold the word."""
-        if not len(self.slots):
-            return np.zeros(len(slots))
-        places = np.searchsorted(self.slots, slots)
-        places[places == len(self.slots)] = 0
-        return np.where(self.slots[places] == slots, self.contributions[places], 0.0)
+    def __len__(self) -> int:
+        return sum(len(each.slots) for each in self.stretches)
+
+
+class Among(NamedTuple):
+    """Which records may be found."""
+
+    mask: Mask | None
+    """By slot; None: all."""
+    records: int
+    """How many these are."""
 
 
 def best_of_terms(
-    terms: Sequence[Postings], size: int, among: npt.NDArray[np.bool_] | None, limit: int
+    terms: Sequence[Weighted], norms: Norms, size: int, among: Among, limit: int, drift: float = 1.0
 ) -> tuple[Slots, Floats]:
     """Records that hold any of the terms, with the sum of what the terms add, in the order of the terms.
 
     Args:
         terms: a query's terms in order; one that counts twice stands there twice.
+        norms: gives the length norms of slots.
         size: how many places there are.
-        among: shape (size,), which records may be found. Default: all.
+        among: which records may be found.
         limit: how many are wanted, at least 1.
+        drift: what a score may differ from the sum of its gains by, as a factor, either way.
 
     Returns:
         Slots and scores: at least all records that are among the ``limit`` best or tied with the last of them, in no
         particular order, none of them twice.
     """
-    if sum(len(each.slots) for each in terms) < PRUNES_FROM:
-        return _all_of(terms, size, among)
+    mask = among.mask
+    if mask is not None and among.records * len(terms) * _LOOK_UPS < sum(map(len, terms)):
+        return _those_that_hold(terms, norms, np.flatnonzero(mask).astype(np.uint32))
     times = Counter(terms)
-    ordered = sorted(times, key=lambda each: times[each] * each.most, reverse=True)
-    most = [times[each] * each.most for each in ordered]
-    sums = np.zeros(size)
-    least = 0.0  # so many are known to score at least this as are wanted
-    for done, each in enumerate(ordered, start=1):
-        sums[each.slots] += times[each] * each.contributions
-        rest = sum(most[done:]) * (1 + _SLACK)  # what the terms that are left can add
-        least = max(least, _least_of_best(sums, each.slots, among, limit))
-        if least > rest:
-            break
-    if rest == 0.0:  # nothing was left out
-        return _all_of(terms, size, among)
-    slots = np.flatnonzero(sums >= (least - rest) * (1 - _SLACK))
-    if among is not None:
-        slots = slots[among[slots]]
+    most = {each: number * each.most for each, number in times.items()}
+    ordered = sorted(times, key=most.__getitem__, reverse=True)
+    search = _Search(size, mask, limit, _certain(len(terms), drift))
+    rests = [0.0, *accumulate(most[each] for each in reversed(ordered))]
+    for each, rest in zip(ordered, reversed(rests[:-1]), strict=True):
+        search.add(each, times[each], most[each], rest)
+    if search.found is not None:
+        slots = search.found.astype(np.uint32)
+        return slots, scores_of(terms, norms, slots)[0]
+    held = np.zeros(size, dtype=np.bool_)  # fewer than are wanted gain anything
+    for term in ordered:
+        for stretch in term.stretches:
+            held[stretch.slots] = True
+    return _those_that_hold(terms, norms, np.flatnonzero(held if mask is None else held & mask).astype(np.uint32))
+
+
+def scores_of(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Floats, Mask]:
+    """What the terms add to the score of each of ``slots``, to the last bit, and which of them hold any."""
+    rows = {term: row for row, term in enumerate(dict.fromkeys(terms))}
+    values = np.zeros((len(rows), len(slots)))
+    held = np.zeros(len(slots), dtype=np.bool_)
+    for term, row in rows.items():
+        for each in term.stretches:
+            places, there = _look_up(each.slots, slots)
+            held |= there
+            values[row] += each.values(places) * there
+    weights = np.array([term.weight for term in rows])
+    gains = contributions(values, norms(slots), weights[:, np.newaxis])
     scores = np.zeros(len(slots))
-    for each in terms:
-        scores += each.of(slots)
-    return slots, scores
+    for term in terms:  # one after the other: a sum of other order has other bits
+        scores += values[rows[term]] if term.scored else gains[rows[term]]
+    return scores, held
 
 
-def _all_of(terms: Sequence[Postings], size: int, among: npt.NDArray[np.bool_] | None) -> tuple[Slots, Floats]:
-    sums, held = np.zeros(size), np.zeros(size, dtype=np.bool_)
-    for each in terms:
-        sums[each.slots] += each.contributions
-        held[each.slots] = True
-    if among is not None:
-        held &= among
-    slots = np.flatnonzero(held)
-    return slots, sums[slots]
+def _those_that_hold(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Slots, Floats]:
+    scores, held = scores_of(terms, norms, slots)
+    return slots[held], scores[held]
 
 
-def _least_of_best(sums: Floats, slots: Slots, among: npt.NDArray[np.bool_] | None, limit: int) -> float:
-    """The score so far of the ``limit``-th best of ``slots``; 0 if there are fewer."""
-    scores = sums[slots if among is None else slots[among[slots]]]
-    return float(np.partition(scores, len(scores) - limit)[len(scores) - limit]) if len(scores) >= limit else 0.0
+def holds_any(term: Weighted, among: Mask | None) -> bool:
+    """Whether any record of ``among`` holds the term. Mostly one of the first does."""
+    for each in term.stretches:
+        for start in range(0, len(each.slots), _AT_A_TIME):
+            if among is None or among[each.slots[start : start + _AT_A_TIME]].any():
+                return True
+    return False
+
+
+class _Search:
+    """The sums of the gains of what was added, and who may still be among the best."""
+
+    def __init__(self, size: int, among: Mask | None, limit: int, certain: float) -> None:
+        self._sums = np.zeros(size, dtype=np.float32)
+        self._among = among
+        self._limit = limit
+        self._certain = certain
+        self._least = 0.0
+        """As many as are wanted have at least this sum."""
+        self._most = 0.0
+        """The most that a sum can be."""
+        self.found: Places | None = None
+        """All who may be among the best; None while anybody may."""
+
+    def add(self, term: Weighted, times: int, most: float, rest: float) -> None:
+        """Add up the gains of a term.
+
+        Args:
+            term: what is added.
+            times: how often it counts.
+            most: the most that it may add.
+            rest: the most that the terms after it may add together.
+        """
+        weight = np.float32(times * term.weight)
+        self._most += most
+        if self.found is None:
+            for each in term.stretches:
+                slots, sums = self._add_all(each, weight)
+                if self._most > rest:  # before that nobody can be certain
+                    sums = sums if self._among is None else sums[self._among.take(slots)]
+                    # Each stretch may have enough by itself; mostly there is but one.
+                    self._least = _least_of_best(sums, self._limit, self._least)
+            bound = self._least * self._certain - rest
+            if bound > 0:
+                found = (self._sums >= bound).nonzero()[0]
+                self.found = found if self._among is None else found[self._among.take(found)]
+            return
+        for each in term.stretches:
+            if len(self.found) * _LOOK_UPS > len(each.slots):
+                self._add_all(each, weight)
+            else:
+                places, there = _look_up(each.slots, self.found.astype(np.uint32))
+                self._sums[self.found] += weight * each.gains.take(places, mode="clip") * there
+        sums = self._sums.take(self.found)
+        self._least = _least_of_best(sums, self._limit, self._least)
+        self.found = self.found[sums >= self._least * self._certain - rest]
+
+    def _add_all(self, stretch: Postings, weight: np.float32) -> tuple[Places, Sums]:
+        """Add up the gains of all who hold it; who these are, and their sums."""
+        slots = stretch.slots.astype(np.intp)
+        sums = self._sums.take(slots)
+        sums += weight * stretch.gains
+        self._sums[slots] = sums
+        return slots, sums
+
+
+def _certain(terms: int, drift: float) -> float:
+    """The share of one sum that another must have for its score to be able to be higher."""
+    rounding = (terms + 8) * _ROUNDING
+    return max(0.0, (1 - rounding) / (1 + rounding) / (drift * drift))
+
+
+def _least_of_best(sums: Sums, limit: int, least: float) -> float:
+    """The sum of the ``limit``-th best, if it is above ``least``."""
+    higher = sums[sums > least]
+    if len(higher) < limit:
+        return least
+    higher.partition(len(higher) - limit)
+    return float(higher[len(higher) - limit])
+
+
+def _look_up(slots: Slots, wanted: Slots) -> tuple[Places, Mask]:
+    """The places in ``slots``, of which there are some, that ``wanted`` have or would have, and which have one."""
+    places = slots.searchsorted(wanted)
+    return places, slots.take(places, mode="clip") == wanted

@@ -46,9 +46,9 @@ def contributions(frequencies: Floats, norms: Floats, idf: float | Floats) -> Fl
     """What a word adds to the score of each record: ``idf · f · (k1 + 1) / (f + norm)``.
 
     Args:
-        frequencies: shape (n,), how often each record holds it, weighted by column; 0 or more.
+        frequencies: shape (n,) or (words, n), how often each record holds it, weighted by column; 0 or more.
         norms: shape (n,), of the same records, see :func:`length_norms`.
-        idf: see :func:`inverse_document_frequency`; one, or one a record.
+        idf: see :func:`inverse_document_frequency`; one, or of shape (words, 1).
     """
     return idf * ((frequencies * (_K1 + 1.0)) / (frequencies + norms))
 

@@ -17,9 +17,11 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.filter_sql import FUNCTIONS
 from twofold.backends.sqlite.head import read_head
-from twofold.backends.sqlite.keyword import KeywordIndex, is_index_fault
+from twofold.backends.sqlite.keyword import KeywordIndex, column_weights, is_index_fault
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.opening import OpenedFile, open_file
+from twofold.backends.sqlite.postings import PostingsCache, SavedPostings
+from twofold.backends.sqlite.postings_reading import PostingsReader, keeps_order
 from twofold.backends.sqlite.reader import Parts, SqliteReader, keyword_problem
 from twofold.backends.sqlite.scrub import scrub
 from twofold.backends.sqlite.sidecar import Sidecar
@@ -52,9 +54,11 @@ class SqliteBackend:
         analyzer = Analyzer(opened.language, opened.stop_words)
         self._approximate = False
         self._background = Background()
+        keyword = KeywordIndex(opened.fields, analyzer, settings)
         self._parts = Parts(
             fields=opened.fields,
-            keyword=KeywordIndex(opened.fields, analyzer, settings),
+            keyword=keyword,
+            postings=self._postings(keyword, settings),
             vectors=self._vector_leg(settings.index),
             visible_keys=VisibleKeys(),
             has_fts5=opened.driver.has_fts5,
@@ -153,6 +157,7 @@ class SqliteBackend:
             "file_bytes": self._file_bytes(),
             "immutable": self._file.immutable,
             "language": self._file.language,
+            "keyword_index": "memory" if self._parts.postings.is_ready else "FTS5",
             "vector_index": index,
             "vector_index_problem": problem,
             "spaces": [dict(zip(("fingerprint", "field", "dimension"), row, strict=True)) for row in spaces],
@@ -225,6 +230,23 @@ class SqliteBackend:
         self._save_index()
         self._file.close()
 
+    def _postings(self, keyword: KeywordIndex, settings: StoreSettings) -> PostingsCache:
+        weights = column_weights(self._file.fields, settings)
+        saved = None
+        if self._file.path != MEMORY:
+            sidecar = Sidecar(
+                self._file.path, "keyword", lambda head: {"analyzer": head.analyzer, "weights": list(weights)}
+            )
+            saved = SavedPostings(sidecar, None if self.read_only else self._file.pool.writer)
+        return PostingsCache(
+            PostingsReader(self._file.fields, weights, keyword.tokens),
+            keyword.analyzer.version,
+            settings.keyword_index_from if keeps_order(weights) else None,
+            self._background,
+            self._file.pool.reader,
+            saved,
+        )
+
     def _vector_leg(self, choice: str) -> VectorLeg:
         if choice == "sqlite-vec":
             problem = extension_problem(self._file.driver)
@@ -290,6 +312,7 @@ class SqliteBackend:
             keyword.recreate(connection)
             keyword.rebuild(connection)
         write_meta(connection, "analyzer", keyword.analyzer.version)
+        self._parts.postings.forget(connection)
 
     def _file_bytes(self) -> int:
         """The size of the file and of its log; it looks only, as opening it would drop the locks on it."""

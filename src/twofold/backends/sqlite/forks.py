@@ -39,15 +39,21 @@ class Forkable(Protocol):
 
 
 _watched: Final[WeakSet[Forkable]] = WeakSet()
+_ahead: Final[WeakSet[Forkable]] = WeakSet()
 _held: Final[list[Forkable]] = []
 _installing: Final = threading.Lock()
 _installed: Final = threading.Event()
 
 
-def watch(forkable: Forkable) -> None:
-    """Tell ``forkable`` of every fork, as long as it lives."""
+def watch(forkable: Forkable, *, ahead: bool = False) -> None:
+    """Tell ``forkable`` of every fork, as long as it lives.
+
+    Args:
+        forkable: has connections, or uses those of others.
+        ahead: whether it must hold still before the others can, as it uses theirs.
+    """
     with _installing:
-        _watched.add(forkable)
+        (_ahead if ahead else _watched).add(forkable)
         if not _installed.is_set() and hasattr(os, "register_at_fork"):
             os.register_at_fork(before=_before, after_in_parent=_in_parent, after_in_child=_in_child)
         _installed.set()
@@ -55,7 +61,8 @@ def watch(forkable: Forkable) -> None:
 
 def _before() -> None:
     _installing.acquire()
-    _held.extend(sorted(_watched, key=id))  # always in the same order, so that two forks cannot block each other
+    # Always in the same order, so that two forks cannot block each other.
+    _held.extend([*sorted(_ahead, key=id), *sorted(_watched, key=id)])
     for forkable in _held:
         forkable.before_fork()
     registry.lock.acquire()

@@ -21,7 +21,6 @@ from twofold.backends.protocol import Candidate, Visibility
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import Fault, driver_errors, fault_of
 from twofold.backends.sqlite.migrations import create_keyword_index
-from twofold.backends.sqlite.postings import PostingsCache
 from twofold.backends.sqlite.rows import load_fields, row_limit
 from twofold.backends.sqlite.schema import fts_columns
 from twofold.backends.sqlite.visible import compile_visibility
@@ -88,7 +87,6 @@ class KeywordIndex:
             " ORDER BY score DESC, r.created_at DESC, r.id, r.namespace, r.scope, r.owner LIMIT ?"
         )
         self._score = score
-        self.postings = PostingsCache(fields, column_weights(fields, settings), self.tokens)
         # twofold.ranking.composite, so that what is cut is cut by the very score
         self._composite = f"{score} * (min(max(0.0, r.strength), {MOST_STRENGTH!r}) * (1 + r.importance))"
 

@@ -13,7 +13,7 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.keyword import KeywordIndex, Matches, is_index_fault, match_expression
-from twofold.backends.sqlite.postings import POSTINGS_FROM, Holders
+from twofold.backends.sqlite.postings import Holders, PostingsCache
 from twofold.backends.sqlite.visible_keys import Seen
 from twofold.errors import SearchUnavailableError
 from twofold.text import MAX_TERMS, KeywordQuery
@@ -31,14 +31,16 @@ class KeywordLeg:
         connection: of the session.
         head: of the session.
         index: the file's.
+        postings: the same in memory.
     """
 
-    __slots__ = ("_connection", "_head", "_held", "_index", "_kept")
+    __slots__ = ("_connection", "_head", "_held", "_index", "_kept", "_postings")
 
-    def __init__(self, connection: Connection, head: Head, index: KeywordIndex) -> None:
+    def __init__(self, connection: Connection, head: Head, index: KeywordIndex, postings: PostingsCache) -> None:
         self._connection = connection
         self._head = head
         self._index = index
+        self._postings = postings
         self._kept: tuple[KeywordQuery, Matches] | None = None
         self._held: tuple[KeywordQuery, Holders | None] | None = None
 
@@ -67,9 +69,9 @@ class KeywordLeg:
         index = self._index
         if every or composite or seen is None:  # few have every word; the composite needs the rows
             return index.search(self._connection, query, visible, limit, every=every, composite=composite)
-        holders = self._holders(query) if len(seen.keys) >= POSTINGS_FROM else None
+        holders = self._holders(query)
         if holders is not None:
-            keys, scores = index.postings.best(holders, seen, max(1, limit))
+            keys, scores = self._postings.best(holders, seen, max(1, limit))
         else:
             found = self._matches(query)
             found = found[seen.among(found["key"])]
@@ -98,7 +100,7 @@ class KeywordLeg:
             return 1.0
         holders = self._holders_at_hand(query)
         if holders is not None:
-            there = self._index.postings.occurring(holders, seen)
+            there = self._postings.occurring(holders, seen)
             terms = (term for term in query.terms for _ in range(term.weight))
             held = {term.tokens for term, is_there in zip(terms, there, strict=True) if is_there and not term.prefix}
             return sum((word,) in held for word in words) / len(words)
@@ -120,8 +122,8 @@ class KeywordLeg:
     def _holders(self, query: KeywordQuery) -> Holders | None:
         """Who holds the terms of a query, from memory, if that can be."""
         if self._head.changed or self._held is None or self._held[0] != query:
-            postings = self._index.postings
-            self._held = (query, postings.holders(self._connection, self._head, query.terms, match_expression))
+            holders = self._postings.holders(self._connection, self._head, query.terms, match_expression)
+            self._held = (query, holders)
         return self._held[1]
 
     def _holders_at_hand(self, query: KeywordQuery) -> Holders | None:

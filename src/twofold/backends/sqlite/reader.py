@@ -32,6 +32,7 @@ from twofold.backends.sqlite.keyword import KeywordIndex
 from twofold.backends.sqlite.keyword_leg import KeywordLeg
 from twofold.backends.sqlite.links import select_links, select_neighbors
 from twofold.backends.sqlite.marks import select_marks
+from twofold.backends.sqlite.postings import PostingsCache
 from twofold.backends.sqlite.rescoring import standings
 from twofold.backends.sqlite.rows import (
     COLUMNS,
@@ -64,6 +65,8 @@ class Parts:
     """The names of a record's pieces of text."""
     keyword: KeywordIndex
     """The keyword leg."""
+    postings: PostingsCache
+    """The same in memory."""
     vectors: VectorLeg
     """The vector leg."""
     visible_keys: VisibleKeys
@@ -420,7 +423,7 @@ class SqliteReader:
             problem = keyword_problem(self._parts, self._head.analyzer)
             if problem is not None:
                 raise SearchUnavailableError(problem)
-            self._leg = KeywordLeg(self._connection, self._head, self._parts.keyword)
+            self._leg = KeywordLeg(self._connection, self._head, self._parts.keyword, self._parts.postings)
         return self._leg
 
     def _seen(self, visible: Visibility) -> Seen:
