@@ -264,7 +264,7 @@ class SqliteBackend:
                 codes=Sidecar(self._file.path, "faiss-codes") if choice in ("auto", "faiss-flat") else None,
                 background=self._background,
                 sessions=self._file.pool.reader,
-                built=self._save_index,
+                writer=self._file.pool.writer,
             )
         )
 

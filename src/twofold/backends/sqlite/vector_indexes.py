@@ -50,7 +50,7 @@ class VectorIndexes:
         codes: where the codes are saved, if many vectors are not to be kept in memory.
         background: what builds those.
         sessions: opens a session for that.
-        built: told when they are, and should be saved.
+        writer: begins a transaction, for saving them.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class VectorIndexes:
         codes: Sidecar | None = None,
         background: Background | None = None,
         sessions: Callable[[], AbstractContextManager[Connection]] | None = None,
-        built: Callable[[], None] = lambda: None,
+        writer: Callable[[], AbstractContextManager[Connection]] | None = None,
     ) -> None:
         self._choice = choice
         self._sidecar = sidecar
         self._codes = codes
         self._background = background
         self._sessions = sessions
-        self._built = built
+        self._writer = writer
         self._lock = threading.Lock()
         self._indexes: OrderedDict[int, VectorIndex] = OrderedDict()  # by generation, the newest last
         self._fingerprint: str | None = None
@@ -190,25 +190,35 @@ class VectorIndexes:
         return 4 * dimension * int(vectors) > FLOATS_IN_MEMORY
 
     def _build(self, stopping: Stopping) -> None:
-        """Make the codes of all vectors. The snapshot that they are read in keeps the log from shrinking meanwhile: a
-        second for every 80,000 vectors or so.
+        """Make the codes of all vectors, and save them."""
+        with suppress(StoreError, OSError):  # closed meanwhile, read-only, no room: nobody asks, or it is a cache
+            made = self._made(stopping)
+            if made is None:
+                return
+            head, index = made
+            with self._lock:
+                if self._is_ahead(head) or self._fingerprint != head.fingerprint:
+                    self._keep(head, index)
+            if self._codes is not None and self._writer is not None:
+                self._codes.save_unhurried(
+                    self._writer, head.generation, index, lambda: self._fingerprint == head.fingerprint
+                )
+
+    def _made(self, stopping: Stopping) -> tuple[Head, CompactIndex] | None:
+        """The snapshot that the vectors are read in keeps the log from shrinking meanwhile: a second for every 80,000
+        of them or so.
         """
         if self._sessions is None:
-            return
-        with suppress(StoreError), self._sessions() as connection:  # closed meanwhile: nobody asks any more
+            return None
+        with self._sessions() as connection:
             head = read_head(connection)
             try:
                 batches = _stored_vectors(connection, head, "vectors v WHERE", ())
                 index = CompactIndex.built(_dimension(head), batches, stopping)
             except (RuntimeError, MemoryError):  # FAISS's own: the vectors themselves then have to do
                 self._failed = True
-                return
-            if index is None:
-                return
-            with self._lock:
-                if self._is_ahead(head) or self._fingerprint != head.fingerprint:
-                    self._keep(head, index)
-        self._built()
+                return None
+        return None if index is None else (head, index)
 
 
 def _brought_up(connection: Connection, head: Head, generation: int, index: VectorIndex) -> VectorIndex:
