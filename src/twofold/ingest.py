@@ -8,7 +8,7 @@ write: the record is stored and its vector is pending.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -174,15 +174,21 @@ def _given_vectors(vectors: Vectors, ingest: Ingest) -> Mapping[str, npt.NDArray
     return {name: as_matrix(value, guard.dimension, f"the vector of {name!r}") for name, value in vectors.items()}
 
 
-def embed(drafts: Sequence[Draft], ingest: Ingest) -> Embedded:
-    """Vectors for those drafts that have none and whose text is not stored with one already."""
+def embed(drafts: Sequence[Draft], ingest: Ingest, *, anew: Collection[int] = ()) -> Embedded:
+    """Vectors for those drafts that have none and whose text is not stored with one already.
+
+    Args:
+        drafts: in the order that they are written in.
+        ingest: the store.
+        anew: the places of those whose record, as it is stored now, is gone by the time that they are written.
+    """
     guard = ingest.guard
     if guard is None:
         return Embedded(None, None, (None,) * len(drafts), ())
     given = [None if each.vectors is None else VectorWrite(each.content_hash, each.vectors) for each in drafts]
     wanted: Sequence[int] = [index for index, each in enumerate(drafts) if each.vectors is None and each.pieces]
     if wanted and guard.embeds:
-        wanted = _not_embedded_yet(wanted, drafts, guard.fingerprint, ingest.backend)
+        wanted = _not_embedded_yet(wanted, drafts, guard.fingerprint, ingest.backend, anew)
     if not guard.embeds or not wanted:
         return Embedded(guard.fingerprint, _length(given), tuple(given), ())
 
@@ -203,15 +209,27 @@ def embed(drafts: Sequence[Draft], ingest: Ingest) -> Embedded:
 
 
 def _not_embedded_yet(
-    places: Sequence[int], drafts: Sequence[Draft], fingerprint: str, backend: Backend
+    places: Sequence[int], drafts: Sequence[Draft], fingerprint: str, backend: Backend, anew: Collection[int]
 ) -> Sequence[int]:
     """Which of the drafts are not stored with the same text and a vector of this embedder: none is embedded twice."""
     if not any(drafts[index].has_own_id for index in places):
         return places
+    anew = {*anew, *_after_another_text(drafts)}
     with backend.read() as reader:
         if reader.fingerprint != fingerprint:
             return places
-        return [index for index in places if not _is_embedded(drafts[index], reader)]
+        return [index for index in places if index in anew or not _is_embedded(drafts[index], reader)]
+
+
+def _after_another_text(drafts: Sequence[Draft]) -> Iterator[int]:
+    """The places of drafts whose record an earlier one of them gives another text, and so no vector of this one."""
+    texts: dict[Hashable, set[str]] = {}
+    for place, each in enumerate(drafts):
+        if each.has_own_id:
+            before = texts.setdefault(_identity(each), set())
+            if before - {each.content_hash}:
+                yield place
+            before.add(each.content_hash)
 
 
 def _is_embedded(each: Draft, reader: Reader) -> bool:

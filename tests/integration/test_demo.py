@@ -85,7 +85,9 @@ def test_each_leg_alone_misses_something_that_fusion_finds(whole):
 
 @needs_local
 def test_why_is_told_once(whole):
-    assert re.search(r"Why shutil\.rmtree .*\n +keyword rank 1 \(bm25 [\d.]+\), .*rrf\(k=60\)", whole)
+    found = r"keyword rank 1 \(bm25 [\d.]+\), vector rank \d+ \(cosine 0\.\d+\)"
+    by = r"0\.6 · \(cosine - 0\.\d+\) / 0\.\d+\s+\+ 0\.4 · bm25 / best: 0\.\d+\s+of\s+at\s+most\s+1"
+    assert re.search(rf"Why shutil\.rmtree .*\n +{found}; {by}", whole)
 
 
 @needs_local

@@ -77,9 +77,14 @@ def gated() -> Iterator[Gated]:
 
 
 def test_up_and_all_vectors_there() -> None:
-    with fill(twofold.open(":memory:", embedder=FakeEmbedder())) as store:
+    embedder = FakeEmbedder()
+    key, tea, asked = embedder.embed([*NOTES.values(), "deploy key"], "document")
+    background = max(0.0, 2 / 64 * float(key @ tea))
+    with fill(twofold.open(":memory:", embedder=embedder)) as store:
         result = store.search("deploy key")
-        assert (result.ids[0], result[0].score, codes(result)) == ("key", 1.0, [])
+        assert (result.ids[0], codes(result)) == ("key", [])
+        assert result[0].score == pytest.approx(0.6 * (float(key @ asked) - background) / (1 - background) + 0.4)
+        assert store.search("deploy key", preset="rrf")[0].score == 1.0
         assert set(result[0].explanation.legs) == {"keyword", "vector"}
         assert store.info().embedder_state == twofold.EmbedderState(BreakerState.CLOSED, 0, None, None)
 
@@ -126,7 +131,7 @@ async def test_down_raising_or_giving_nonsense(embedder: Any, code: str) -> None
     with fill(twofold.open(":memory:", embedder=embedder)) as store:
         for result in (store.search("deploy key"), await store.asearch("deploy key")):
             assert result.ids == ("key",)
-            assert result[0].score == pytest.approx((1 / 61) / (2 / 61))
+            assert result[0].score == pytest.approx(0.4 / (0.4 + 0.6))
             assert codes(result)[0] in {code, "embedder_unreachable"}, "not asked any more, if writing has found it out"
         with pytest.raises(SearchUnavailableError):
             store.search("deploy key", mode="vector")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import twofold
 from twofold import HybridStore, NewRecord, Record
+from twofold.embedders import EmbeddingKind
 from twofold.store import Add, Delete, Get, ListRecords, Operation, Search
 from twofold.testing import FakeClock, FakeEmbedder
 
@@ -69,10 +74,41 @@ def test_a_batch_is_its_operations_one_by_one(before: list[Operation], asked: li
             one_by_one(store, before)
         clock.advance(seconds=1)
         assert [shown(each) for each in together.batch(asked)] == [shown(each) for each in one_by_one(apart, asked)]
-        for store in (together, apart):  # what is deleted and added again with the same text may wait for its vector
-            store.embed_pending()
+        assert together.info().pending == apart.info().pending == 0
         assert shown(together.list(order="id")) == shown(apart.list(order="id"))
         for word in TEXTS[:3]:
             for mode in ("keyword", "vector"):
                 assert shown(together.search(word, mode=mode)) == shown(apart.search(word, mode=mode))
         assert together.check().ok
+
+
+WAYS = {
+    "deleted, then added": [Delete("a"), Add(NewRecord(text="kettle", id="a"))],
+    "changed, then changed back": [Add(NewRecord(text="x", id="a")), Add(NewRecord(text="kettle", id="a"))],
+    "emptied, then changed back": [Add(NewRecord(text="", id="a")), Add(NewRecord(text="kettle", id="a"))],
+    "deleted between": [Add(NewRecord(text="kettle", id="a")), Delete("a"), Add(NewRecord(text="kettle", id="a"))],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_text_that_comes_back_within_a_batch_has_its_vector(way: str) -> None:
+    with twofold.open(":memory:", embedder=FakeEmbedder()) as store:
+        store.add("kettle", id="a")
+        *_, added = store.batch(WAYS[way])
+        assert (added.pending, store.info().pending) == (False, 0)
+        assert store.search("kettle", mode="vector").ids == ("a",)
+
+
+def test_what_is_there_already_is_not_embedded_again() -> None:
+    embedded: list[str] = []
+
+    class Counted(FakeEmbedder):
+        def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> npt.NDArray[np.float32]:
+            embedded.extend(texts)
+            return super().embed(texts, kind)
+
+    with twofold.open(":memory:", embedder=Counted()) as store:
+        kettle = Add(NewRecord(text="kettle", id="a"))
+        store.batch([kettle])
+        store.batch([Delete("b"), Delete("a", ("notes",)), kettle, kettle])
+        assert embedded == ["kettle"]

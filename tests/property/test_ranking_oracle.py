@@ -41,21 +41,24 @@ records = st.lists(
     min_size=1,
     max_size=9,
 )
-params = st.builds(
-    SearchParams,
-    fusion=st.sampled_from(("rrf", "additive", "relative", "dbsf", "calibrated")),
-    rescore=st.booleans(),
-    pool=st.sampled_from((2, 100)),
-    keyword_pool=st.none() | st.just(3),
-    adjacency=st.sampled_from((0.0, 0.2)),
-    prior=st.sampled_from(("after", "keyword", "none")),
-    prior_span=st.sampled_from((None, 0.5)),
-    recency_weight=st.sampled_from((0.0, 1.0)),
-    retention_weight=st.sampled_from((0.0, 2.0)),
-    confidence=st.booleans(),
-    project=st.sampled_from((None, "a")),
-    min_similarity=st.sampled_from((None, 0.5)),
-) | st.builds(SearchParams, fusion=st.just("alpha"), alpha=st.sampled_from((0.0, 0.3, 1.0)), rescore=st.booleans())
+anyhow: dict[str, st.SearchStrategy[Any]] = {
+    "rescore": st.booleans(),
+    "pool": st.sampled_from((2, 100)),
+    "keyword_pool": st.none() | st.just(3),
+    "adjacency": st.sampled_from((0.0, 0.2)),
+    "prior": st.sampled_from(("after", "keyword", "none")),
+    "prior_span": st.sampled_from((None, 0.5)),
+    "recency_weight": st.sampled_from((0.0, 1.0)),
+    "retention_weight": st.sampled_from((0.0, 2.0)),
+    "confidence": st.booleans(),
+    "project": st.sampled_from((None, "a")),
+    "min_similarity": st.sampled_from((None, 0.5)),
+}
+params = st.one_of(
+    st.builds(SearchParams, fusion=st.sampled_from(("additive", "relative", "dbsf", "calibrated")), **anyhow),
+    st.builds(SearchParams, fusion=st.just("rrf"), rrf_k=st.sampled_from((None, 0.0, 20.0)), **anyhow),
+    st.builds(SearchParams, fusion=st.just("alpha"), alpha=st.sampled_from((0.0, 0.3, 1.0)), rescore=st.booleans()),
+)
 
 
 @contextmanager
@@ -144,13 +147,17 @@ class Oracle:
         """Whether the vector leg answers at all."""
         return bool(self.cosines)
 
+    @staticmethod
+    def rrf_k(params: SearchParams) -> float:
+        return 60 if params.rrf_k is None else params.rrf_k
+
     def part(self, leg: str, rank: int, score: float, scores: list[float], mode: str, params: SearchParams) -> float:
         share = dict(zip(("keyword", "vector"), params.shares, strict=True))[leg]
         best, least = max(scores), min(scores)
         if mode != "hybrid":
             return score
         if params.fusion == "rrf":
-            return share / (params.rrf_k + rank)
+            return share / (self.rrf_k(params) + rank)
         if params.fusion == "relative":
             return share * ((score - least) / (best - least) if best > least else 1.0)
         if params.fusion == "dbsf":
@@ -181,7 +188,7 @@ class Oracle:
             )
             span = params.prior_span
             if span is None:
-                span = 1 / (2 * params.rrf_k + 4) if params.fusion == "rrf" else 0.1
+                span = 1 / (2 * self.rrf_k(params) + 4) if params.fusion == "rrf" else 0.1
             factor *= 1 + span * sum(weight * part for weight, part in parts) / sum(weight for weight, _ in parts)
         if params.confidence and "confidence" in record.metadata:
             factor *= 0.5 + 0.5 * record.metadata["confidence"]
@@ -196,7 +203,7 @@ class Oracle:
         if mode == "keyword":
             return legs["keyword"][0][1] if legs["keyword"] else 1.0
         if params.fusion == "rrf":
-            return (keyword + vector) / (params.rrf_k + 1)
+            return (keyword + vector) / (self.rrf_k(params) + 1)
         return vector if params.fusion == "additive" else keyword + vector
 
     def answer(self, mode: str, params: SearchParams) -> tuple[list[str], dict[str, float]]:

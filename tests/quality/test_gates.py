@@ -91,7 +91,8 @@ def run(judged: JudgedSet, store: twofold.HybridStore, mode: str, k: int = 10, *
     for row, query in enumerate(judged.queries):
         vector = None if mode == "keyword" or judged.query_vectors is None else judged.query_vectors[row]
         where = search["where"](query) if "where" in search else None
-        for hit in store.search(query["text"], k=k, mode=mode, vector=vector, where=where):
+        found = store.search(query["text"], k=k, mode=mode, vector=vector, where=where, preset=search.get("preset"))
+        for hit in found:
             yield ScoredDoc(query["_id"], hit.id, hit.score)
 
 
@@ -113,6 +114,11 @@ def test_keywords_alone_find_scientific_claims(scifact: tuple[JudgedSet, twofold
 def test_hybrid_beats_both_legs_on_scientific_claims(scifact: tuple[JudgedSet, twofold.HybridStore]) -> None:
     keyword, vector, hybrid = (measure(*scifact, mode, nDCG @ 10) for mode in ("keyword", "vector", "hybrid"))
     assert hybrid > max(keyword, vector)
+
+
+def test_without_a_preset_it_ranks_better_than_by_ranks_alone(scifact: tuple[JudgedSet, twofold.HybridStore]) -> None:
+    by_rank, plain = (measure(*scifact, "hybrid", nDCG @ 10, preset=preset) for preset in ("rrf", None))
+    assert plain >= by_rank + 0.02
 
 
 def test_stemming_finds_inflected_russian(tmp_path: Path) -> None:

@@ -15,6 +15,10 @@ from twofold.testing import FakeClock, FakeEmbedder, TableEmbedder
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 NONE = SearchParams(prior="none", adjacency=0)
+RANKS = SearchParams.preset("rrf", prior="none", adjacency=0)
+"""Fused by rank: no two records of one leg have the same score."""
+ALONE = replace(NONE, rescore=False)
+"""What a leg did not find has no score there."""
 
 
 class Case(NamedTuple):
@@ -65,7 +69,7 @@ def legs_of(id_: str, result: SearchResult) -> set[str]:
     return {leg for legs in found for leg, score in legs.items() if score.contribution is not None}
 
 
-PLAIN = replace(NONE, vector_weight=0)
+PLAIN = replace(RANKS, vector_weight=0)
 """Only those with the word, the newest first."""
 AFTER = replace(PLAIN, prior="after", prior_span=0.5, importance_weight=0, strength_weight=0)
 """A wide span, where nothing counts yet."""
@@ -76,40 +80,45 @@ CASES = {
     "fusion": [
         *(Case({"fusion": name}, formula(start)) for name, start in (
             ("additive", "cosine +"), ("alpha", "0.7 · cosine"), ("relative", "min-max"), ("dbsf", "dbsf"),
-            ("calibrated", "0.6 · (cosine -"),
+            ("rrf", "rrf(k=60)"),
         )),
+        Case({"fusion": "calibrated"}, formula("0.6 · (cosine -"), RANKS),
         Case({"fusion": lambda legs: dict(legs["keyword"])}, formula("<lambda>")),
     ],
     "alpha": [
         Case({"alpha": 0.0}, only("keyword"), replace(NONE, fusion="alpha")),
-        Case({"alpha": 1.0}, only("vector"), replace(NONE, fusion="calibrated")),
+        Case({"alpha": 1.0}, only("vector")),
     ],
     "bonus": [Case({"bonus": 0.0}, only("vector"), replace(NONE, fusion="additive"))],
-    "rrf_k": [Case({"rrf_k": 1.0}, lambda before, after: scores(after)["apart"] < scores(before)["apart"])],
+    "rrf_k": [Case({"rrf_k": 1.0}, lambda before, after: scores(after)["apart"] < scores(before)["apart"], RANKS)],
     "keyword_weight": [Case({"keyword_weight": 0.0}, only("vector"))],
     "vector_weight": [Case({"vector_weight": 0.0}, only("keyword"))],
     "rescore": [
         Case(
-            {"rescore": True},
-            lambda before, after: legs_of("beside", before) == {"keyword"}
-            and legs_of("beside", after) == {"keyword", "vector"},
+            {"rescore": False},
+            lambda before, after: legs_of("beside", before) == {"keyword", "vector"}
+            and legs_of("beside", after) == {"keyword"},
             replace(NONE, vector_pool=1),
         )
     ],
     "pool": [
-        Case({"pool": 1}, lambda before, after: scores(after)["apart"] < scores(before)["apart"]),
+        Case({"pool": 1}, lambda before, after: legs_of("beside", before) == {"keyword", "vector"}
+             and legs_of("beside", after) == set()),
     ],
     "pool_per_k": [
-        Case({"pool_per_k": 1}, lambda before, after: legs_of("beside", after) < legs_of("beside", before), k=2),
+        Case({"pool_per_k": 1}, lambda before, after: set() < legs_of("beside", after) < legs_of("beside", before),
+             ALONE, k=5),
     ],
     "keyword_pool": [
         Case(
             {"keyword_pool": 1},
             lambda before, after: "keyword" in legs_of("beside", before) and "keyword" not in legs_of("beside", after),
+            ALONE,
         )
     ],
     "vector_pool": [
-        Case({"vector_pool": 1}, lambda before, after: legs_of("beside", after) < legs_of("beside", before), k=2)
+        Case({"vector_pool": 1}, lambda before, after: legs_of("beside", after) == {"keyword"}
+             < legs_of("beside", before), ALONE),
     ],
     "keyword_operator": [
         Case(
@@ -180,7 +189,7 @@ CASES = {
         Case(
             {"mmr_relevance": "cosine"},
             lambda before, after: before[1].id == "beside" and after[1].id == "fresh",
-            replace(NONE, mmr_lambda=1.0),
+            replace(RANKS, mmr_lambda=1.0),
         )
     ],
     "expand": [Case({"expand": 5}, lambda before, after: not before.linked and bool(after.linked), k=1)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import prod
 from typing import Any
@@ -31,7 +32,7 @@ TEXTS = {
     "both": "a kettle is a small boiler",
     "neither": "cats sleep all day",
 }
-PLAIN = SearchParams(prior="none")
+PLAIN = SearchParams.preset("rrf", prior="none")
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_a_score_is_the_mean_of_the_phrasings_scores(store: HybridStore, params:
 
 
 def test_what_several_phrasings_find_comes_first(store: HybridStore) -> None:
-    params = SearchParams(prior="none", vector_weight=0)
+    params = replace(PLAIN, vector_weight=0)
     assert store.search("kettle", params=params).ids == ("both", "kettle")
     found = store.search("kettle", phrasings=["boiler"], params=params)
     assert found.ids == ("both", "boiler", "kettle")

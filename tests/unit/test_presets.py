@@ -255,7 +255,7 @@ def test_an_unknown_preset_names_those_there_are(store: HybridStore, name: Any) 
             lambda: twofold.open(":memory:", preset=name),
             lambda: store.batch([Search(TEXT, vector=VECTOR, preset=name)]),
         ):
-            with pytest.raises(ConfigurationError, match="there are rrf"):
+            with pytest.raises(ConfigurationError, match=", ".join(PRESETS)):
                 call()
 
 

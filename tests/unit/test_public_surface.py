@@ -93,9 +93,9 @@ def test_its_fields_have_docstrings(kind: type) -> None:
 def test_a_docstring_names_the_default_that_the_code_has(kind: type) -> None:
     for name, default, text in documented(kind):
         if isinstance(default, ast.Constant) and default.value is not None:
-            said = re.search(r"Default: ``(\S+?)``|Default: (\w+(?:\.\d+)?)", text)
+            said = re.search(r"Default: ``(\S+?)``|Default: (\d+(?:,\d{3})+|\w+(?:\.\d+)?)", text)
             assert said, f"{name} says no default"
-            assert (said[1] or said[2]).strip('"').casefold() == _plain(default.value), name
+            assert (said[1] or said[2].replace(",", "")).strip('"').casefold() == _plain(default.value), name
 
 
 def _plain(value: object) -> str:

@@ -1,11 +1,14 @@
 """One query: the right records, in the right order, with the right scores, and what is said when something is missing.
 
-``score`` of a hybrid search is the fused sum over its maximum: a record first in both legs has 1.
+``score`` of a hybrid search is ``0.6 · (cosine - μ) / (1 - μ) + 0.4 · BM25 / best``, μ being ``min(1, n / 64)`` times
+the mean cosine of the n records to each other; with ``preset="rrf"`` it is the sum of ``1 / (60 + rank)`` over its
+maximum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 
 import twofold
 from twofold import (
+    PRESETS,
     Access,
     ConfigurationError,
     DegradationCode,
@@ -50,7 +54,7 @@ def open_with(
 
 @pytest.fixture
 def mixed() -> Iterator[HybridStore]:
-    """Keywords rank m1, m2; vectors rank m1, m3, m2 for the query ``kettle``."""
+    """Keywords rank m1, m2; vectors rank m1, m3, m2 for the query ``kettle``, by cosines of 1, 0.8 and 0."""
     table = {
         "kettle": [1.0, 0.0],
         "kettle kettle": [1.0, 0.0],
@@ -62,8 +66,29 @@ def mixed() -> Iterator[HybridStore]:
         yield store
 
 
-def test_ranks_are_fused_and_the_best_possible_score_is_one(mixed: HybridStore) -> None:
+MU = 3 / 64 * (0.0 + 0.8 + 0.6) / 3
+"""Of ``mixed``: its three pairs have cosines of 0, 0.8 and 0.6."""
+
+
+def test_both_scores_count_and_the_best_possible_score_is_one(mixed: HybridStore) -> None:
+    keyword = {hit.id: hit.score for hit in mixed.search("kettle", mode="keyword")}
+    assert 0.4 * keyword["m2"] < 0.6 * (0.8 - MU) / (1 - MU)
     result = mixed.search("kettle")
+    expected = {"m1": 0.6 + 0.4, "m3": 0.6 * (0.8 - MU) / (1 - MU), "m2": 0.4 * keyword["m2"]}
+    assert result.ids == tuple(expected)
+    assert {hit.id: hit.score for hit in result} == pytest.approx(expected)
+    assert not result.degraded
+    assert result.trace is None
+
+
+def test_balanced_is_what_one_gets_without_a_word(mixed: HybridStore) -> None:
+    assert SearchParams() == PRESETS["balanced"]
+    assert mixed.search("kettle").hits == mixed.search("kettle", preset="balanced").hits
+    assert mixed.search("kettle").hits != mixed.search("kettle", preset="rrf").hits
+
+
+def test_ranks_are_fused_and_the_best_possible_score_is_one(mixed: HybridStore) -> None:
+    result = mixed.search("kettle", preset="rrf")
     assert result.ids == ("m1", "m2", "m3")
     maximum = 1 / 61 + 1 / 61
     expected = [(1 / 61 + 1 / 61) / maximum, (1 / 62 + 1 / 63) / maximum, (1 / 62) / maximum]
@@ -73,7 +98,7 @@ def test_ranks_are_fused_and_the_best_possible_score_is_one(mixed: HybridStore) 
 
 
 def test_every_hit_says_why(mixed: HybridStore) -> None:
-    first, _, third = mixed.search("kettle")
+    first, second, third = mixed.search("kettle")
     legs = first.explanation.legs
     assert [(leg, score.rank) for leg, score in legs.items()] == [("keyword", 1), ("vector", 1)]
     assert legs["vector"].raw == pytest.approx(1.0)
@@ -81,13 +106,42 @@ def test_every_hit_says_why(mixed: HybridStore) -> None:
     assert sum(score.contribution for score in legs.values()) == pytest.approx(first.explanation.fused)
     assert "keyword rank 1" in first.why
     assert "vector rank 1 (cosine 1)" in first.why
-    assert "rrf(k=60)" in first.why
+    assert f"0.6 · (cosine - {MU:.3g}) / {1 - MU:.3g} + 0.4 · bm25 / best: 1 of at most 1" in first.why
+    assert list(second.explanation.legs) == ["vector"]
+    assert "not in keyword" in second.why
+    assert list(third.explanation.legs) == ["keyword", "vector"]
+
+
+def test_with_rrf_a_hit_says_its_ranks(mixed: HybridStore) -> None:
+    first, _, third = mixed.search("kettle", preset="rrf")
+    assert first.why.endswith(f"rrf(k=60): {2 / 61:.4g} of at most {2 / 61:.4g}")
     assert list(third.explanation.legs) == ["vector"]
     assert "not in keyword" in third.why
 
 
+def test_a_leg_that_fails_takes_its_share_off_the_highest_score() -> None:
+    for params, highest in ((SearchParams(), 0.4), (SearchParams(alpha=0.7), 0.3), (PRESETS["rrf"], 1 / 2)):
+        with open_with(FlakyEmbedder(FakeEmbedder(8), down=True), {"m1": "kettle"}) as store:
+            assert store.search("kettle", params=params)[0].score == pytest.approx(highest)
+
+
+def test_with_and_or_what_has_every_word_comes_first_and_the_rest_in_its_order() -> None:
+    """Also by score: what was put behind neither ties nor, newer first, turns round."""
+    texts = {"all": "blue kettle " + "word " * 60, "much": "kettle kettle kettle", "less": "blue " + "word " * 10}
+    any_word = SearchParams(adjacency=0)
+    every = replace(any_word, keyword_operator="and_or")
+    with open_with(GivenVectors("v", 2), texts, {id_: [1.0, 0.0] for id_ in texts}) as store:
+        for number in range(20):  # without text: they make the words rarer, and are in neither leg
+            store.add(fields={}, tags=(f"other{number}",))
+        for alone in ({}, {"vector_weight": 0}):
+            found = store.search("blue kettle", vector=[1.0, 0.0], params=replace(any_word, **alone))
+            assert found.ids == ("much", "less", "all")
+            found = store.search("blue kettle", vector=[1.0, 0.0], params=replace(every, **alone))
+            assert found.ids == ("all", "much", "less")
+
+
 def test_weights_and_rrf_k_of_one_call(mixed: HybridStore) -> None:
-    params = SearchParams(keyword_weight=0.3, vector_weight=0.7, rrf_k=10)
+    params = SearchParams.preset("rrf", keyword_weight=0.3, vector_weight=0.7, rrf_k=10)
     result = mixed.search("kettle", params=params)
     maximum = 0.3 / 11 + 0.7 / 11
     scores = {hit.id: hit.score for hit in result}
@@ -318,7 +372,7 @@ def test_keywords_go_on_when_the_embedder_fails_and_the_score_shows_it() -> None
         result = store.search("the kettle")
         assert result.ids == ("m1",)
         assert [each.code for each in result.degradations] == [DegradationCode.EMBEDDER_UNREACHABLE]
-        assert result[0].score == pytest.approx((1 / 61) / (2 / 61))
+        assert result[0].score == pytest.approx(0.4 / (0.4 + 0.6))
         with pytest.raises(SearchUnavailableError):
             store.search("the kettle", mode="vector")
         assert store.search("the kettle", mode="keyword").degraded is False
@@ -424,7 +478,8 @@ def test_vectors_that_the_caller_brings() -> None:
     """hybrid when a vector is given, else keywords; neither is a degradation."""
     with open_with(GivenVectors("v", 2), {"m1": "kettle", "m2": "teapot"}, {"m1": [1, 0], "m2": [0, 1]}) as store:
         hybrid = store.search("kettle", vector=[0.0, 1.0])
-        assert hybrid.ids == ("m1", "m2")
+        assert {hit.id: hit.score for hit in hybrid} == pytest.approx({"m2": 0.6, "m1": 0.4})
+        assert hybrid.ids == ("m2", "m1")
         keyword = store.search("kettle")
         assert (keyword.ids, keyword.degraded, keyword[0].score) == (("m1",), False, 1.0)
         assert store.search("nothing", vector={"text": [0.0, 1.0]}).ids == ("m2", "m1")
@@ -442,11 +497,11 @@ def test_a_long_query_is_cut_to_its_rarest_tokens_and_says_so() -> None:
 def test_a_trace_tells_each_stage_and_costs_nothing_when_not_asked_for(mixed: HybridStore) -> None:
     result = mixed.search("kettle", params=SearchParams(trace=True))
     assert result.trace is not None
-    assert [stage.name for stage in result.trace] == ["embed", "vector", "keyword", "fuse", "hydrate"]
+    assert [stage.name for stage in result.trace] == ["embed", "vector", "keyword", "rescore", "fuse", "hydrate"]
     by_name = {stage.name: stage.detail for stage in result.trace}
     assert by_name["keyword"]["found"] == 2
     assert by_name["vector"]["found"] == 3
-    assert by_name["hydrate"]["ids"] == ["m1", "m2", "m3"]
+    assert by_name["hydrate"]["ids"] == ["m1", "m3", "m2"]
     assert set(result.timings) == set(by_name)
 
 
@@ -454,6 +509,6 @@ def test_a_result_is_a_sequence_of_hits(mixed: HybridStore) -> None:
     result = mixed.search("kettle")
     assert len(result) == 3
     assert result[0].id == "m1"
-    assert [hit.id for hit in result[1:]] == ["m2", "m3"]
+    assert [hit.id for hit in result[1:]] == ["m3", "m2"]
     assert result[0] in result
     assert bool(mixed.search("")) is False

@@ -28,7 +28,7 @@ class DiverseOptions(TypedDict, total=False):
     weights: Sequence[float] | None
     """What the keyword leg and the vector leg count, e.g. ``(0.3, 0.7)``. Default: as ``params``."""
     rrf_k: float | None
-    """The constant of reciprocal rank fusion. Default: as ``params``."""
+    """Rank by reciprocal rank fusion, with this constant, whatever ``params`` say of fusion. Default: as ``params``."""
     expand: int | None
     """How many documents that links lead to from the hits come too, after them and beyond ``k``. Default: as the
     call's own ``params``, else none."""
@@ -71,6 +71,7 @@ def ranked_by(options: SearchOptions, own: SearchParams) -> SearchParams:
     params = options.get("params")
     if params is not None and not isinstance(params, SearchParams):
         raise ConfigurationError(f"params is a SearchParams, not {type(params).__name__}")
+    base = own if params is None else params
     changes: dict[str, Any] = {}
     if (fetch_k := options.get("fetch_k")) is not None:
         changes.update(pool=fetch_k, pool_per_k=None, keyword_pool=None, vector_pool=None)
@@ -79,10 +80,12 @@ def ranked_by(options: SearchOptions, own: SearchParams) -> SearchParams:
             raise ConfigurationError(f"weights is a pair, (keyword, vector), e.g. (0.3, 0.7), not {weights!r}")
         changes.update(keyword_weight=weights[0], vector_weight=weights[1])
     if (rrf_k := options.get("rrf_k")) is not None:
+        if base.fusion != "rrf":
+            changes.update(fusion="rrf", alpha=None, rescore=False)  # as in the preset "rrf"
         changes["rrf_k"] = rrf_k
     if (expand := options.get("expand")) is not None or params is None:
         changes["expand"] = expand or 0
-    return replace(own if params is None else params, **changes)
+    return replace(base, **changes)
 
 
 def as_where(filter: Filter | dict[str, Any] | None, namespace: tuple[str, ...]) -> Filter:

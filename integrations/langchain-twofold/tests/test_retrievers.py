@@ -92,9 +92,11 @@ def test_scores_and_reasons_stand_under_one_key_if_asked_for(open_store: OpenSto
     store.add("Lunch is at noon.")
     retriever = TwofoldRetriever(store=store, with_scores=True)
     best, other = retriever.invoke("deploy key")
+    key, lunch, asked = FakeEmbedder().embed(["The deploy key.", "Lunch is at noon.", "deploy key"], "query")
+    background = max(0.0, 2 / 64 * float(key @ lunch))
     assert set(best.metadata) == {"team", SCORES_KEY}
     told = best.metadata[SCORES_KEY]
-    assert told["score"] == pytest.approx((1 / 61 + 1 / 61) / (2 / 61))
+    assert told["score"] == pytest.approx(0.6 * (float(key @ asked) - background) / (1 - background) + 0.4)
     assert told["legs"]["keyword"]["rank"] == told["legs"]["vector"]["rank"] == 1
     assert told["legs"]["keyword"]["raw"] > 0
     assert retriever.last_result is not None
@@ -293,7 +295,8 @@ async def test_mode_and_params_of_a_call(open_store: OpenStore) -> None:
     assert len(retriever.invoke("deploy")) == 2
     assert texts(retriever.invoke("deploy", mode="keyword")) == ["The deploy key."]
     assert texts(await retriever.ainvoke("deploy", mode=twofold.Mode.KEYWORD)) == ["The deploy key."]
-    assert texts(await retriever.ainvoke("deploy", params=SearchParams(min_score=0.9))) == ["The deploy key."]
+    for strict in (SearchParams(min_score=0.4), SearchParams.preset("rrf", min_score=0.9)):
+        assert texts(await retriever.ainvoke("deploy", params=strict)) == ["The deploy key."]
     assert texts(TwofoldRetriever(store=store, mode="keyword").invoke("deploy")) == ["The deploy key."]
 
 

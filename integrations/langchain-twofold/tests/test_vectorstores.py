@@ -282,9 +282,12 @@ def test_each_option_of_a_call_counts_for_that_call(vectors: TwofoldVectorStore)
 
     vectors.similarity_search("red kettle")
     plain = formula()
-    vectors.similarity_search("red kettle", rrf_k=7)
-    assert "k=7" in formula()
-    assert formula() != plain
+    assert plain.startswith("0.6 · (cosine - ")
+    for base in (None, SearchParams(alpha=0.3), SearchParams.preset("rrf", rrf_k=5)):
+        found = vectors.similarity_search_with_score("red kettle", params=base, rrf_k=7)
+        assert formula() == "rrf(k=7)"
+        expected = vectors.store.search("red kettle", k=4, params=SearchParams.preset("rrf", rrf_k=7))
+        assert [(document.id, score) for document, score in found] == [(hit.id, hit.score) for hit in expected]
     vectors.similarity_search("red kettle", weights=(0, 1))
     assert vectors.last_result is not None
     assert all(set(hit.explanation.legs) == {"vector"} for hit in vectors.last_result)

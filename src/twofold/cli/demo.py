@@ -135,7 +135,7 @@ class _Show:
         if self._has_vectors:
             self.say("")
             self.say(
-                "Fusion puts first what both lists hold near their top. Where you know that one list is right, ask "
+                "Fusion weighs what each leg says of a record. Where you know that one list is right, ask "
                 "it alone: mode='keyword' or mode='vector'."
             )
 

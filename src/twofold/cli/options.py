@@ -170,7 +170,7 @@ def params_of(preset: str | None, settings: list[str] | None, **options: object)
         except ValueError:
             given = value
         changes[name.strip()] = tuple(given) if isinstance(given, list) else given
-    return SearchParams.preset("rrf" if preset is None else preset, **changes)
+    return SearchParams.preset("balanced" if preset is None else preset, **changes)
 
 
 def words_of(namespace: str | None) -> tuple[str, ...]:

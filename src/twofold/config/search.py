@@ -28,6 +28,7 @@ _ALPHAS: Final = MappingProxyType({"alpha": 0.7, "relative": 0.5, "dbsf": 0.5, "
 _MOST: Final = 1e6
 """How large the numbers of fusion may be: beyond it sums overflow, and ranks are no longer told apart."""
 
+_RRF_K: Final = 60.0
 _SPAN: Final = 0.1
 """How far a prior goes from 1 under fusions by score."""
 
@@ -45,16 +46,17 @@ class SearchParams:
         ConfigurationError: a value is outside of its range.
     """
 
-    fusion: Literal["rrf", "additive", "alpha", "relative", "dbsf", "calibrated"] | FusionFunction = "rrf"
+    fusion: Literal["rrf", "additive", "alpha", "relative", "dbsf", "calibrated"] | FusionFunction = "calibrated"
     """How the two rankings become one: by rank (``rrf``), by score (the others), or by a function of yours, see
-    :data:`FusionFunction`. Default: ``rrf``."""
+    :data:`FusionFunction`. Reciprocal rank fusion as others have it, without ``rescore``, is ``preset="rrf"``.
+    Default: ``calibrated``."""
     alpha: float | None = None
     """The vector leg's share of the sum, 0 to 1, with ``alpha``, ``relative``, ``dbsf`` and ``calibrated``: 1 leaves
     the keyword leg out, 0 the vector leg. Default: 0.7, 0.5, 0.5 and 0.6."""
     bonus: float = 0.25
     """What the best keyword match adds to a cosine with ``fusion="additive"``, 0 to 10. Default: 0.25."""
-    rrf_k: float = 60.0
-    """The constant of reciprocal rank fusion, 0 to 1,000,000; a larger one flattens the ranks.
+    rrf_k: float | None = None
+    """The constant of reciprocal rank fusion, 0 to 1,000,000, with ``fusion="rrf"``; a larger one flattens the ranks.
     Default: 60 (Cormack, Clarke and Büttcher, SIGIR 2009)."""
     keyword_weight: float = 1.0
     """How much the keyword leg counts, up to 1,000,000; what it adds is multiplied by this, 0 leaves it out.
@@ -67,10 +69,11 @@ class SearchParams:
     ``best`` of them; the ``mean`` of those that the record has; or the ``sum``, divided by how many were asked, so that
     a field which it has not counts 0. ``mean`` and ``sum`` look at the 4,096 records at most that are nearest by their
     best field. Default: ``best``."""
-    rescore: bool = False
-    """Whether a candidate that one leg found gets its true score from the other one too. Default: False."""
-    pool: int = 100
-    """How many candidates each leg gives, at least 1. Default: 100, whatever k is."""
+    rescore: bool = True
+    """Whether a candidate that one leg found gets its true score from the other one too. Default: True."""
+    pool: int = 40
+    """How many candidates each leg gives, at least 1. Default: 40, whatever k is: with ``rescore`` more have ranked no
+    better on any judged set."""
     pool_per_k: int | None = None
     """How many candidates each leg gives for each hit asked for, in place of ``pool``: pages of one size then still
     neither overlap nor skip, but a longer page may begin with other hits. At least 1. Default: ``pool`` holds."""
@@ -220,7 +223,7 @@ class SearchParams:
             return 0.0
         if self.prior_span is not None:
             return self.prior_span
-        return 1.0 / (2.0 * self.rrf_k + 4.0) if self.fusion == "rrf" else _SPAN
+        return 1.0 / (2.0 * (_RRF_K if self.rrf_k is None else self.rrf_k) + 4.0) if self.fusion == "rrf" else _SPAN
 
     def pools(self, k: int) -> tuple[int, int]:
         """How many candidates the keyword leg and the vector leg give where ``k`` hits are asked for."""
@@ -244,7 +247,10 @@ class SearchParams:
                     "vector_weight"
                 )
         number("bonus", self.bonus, 0, 10)
-        number("rrf_k", self.rrf_k, 0, _MOST)
+        if self.rrf_k is not None:
+            number("rrf_k", self.rrf_k, 0, _MOST)
+            if self.fusion != "rrf":
+                raise ConfigurationError("rrf_k belongs to fusion='rrf': give both, or leave it out")
         for name in ("keyword_weight", "vector_weight"):
             weight = getattr(self, name)
             number(name, weight, 0, _MOST)
@@ -317,20 +323,28 @@ class SearchParams:
         object.__setattr__(self, "link_kinds", dict(zip(kinds, weights, strict=True)))
 
 
+_BY_RANK: Final = SearchParams(fusion="rrf", rescore=False, pool=100)
+
 PRESETS: Final[Mapping[str, SearchParams]] = MappingProxyType(
     {
-        "rrf": SearchParams(),
-        "balanced": SearchParams(fusion="calibrated", rescore=True),
-        "muninn": SearchParams(prior="keyword", pool_per_k=3, expand=3, touch=True),
-        "localmem": SearchParams(fusion="additive", prior="none", keyword_pool=50, rescore=True),
-        "engram": SearchParams(fusion="alpha", prior="none"),
-        "ariadne": SearchParams(
-            prior="none", confidence=True, pool_per_k=2, keyword_operator="and_or", touch=True, touch_growth=1.5
+        "balanced": SearchParams(),
+        "rrf": _BY_RANK,
+        "muninn": replace(_BY_RANK, prior="keyword", pool_per_k=3, expand=3, touch=True),
+        "localmem": SearchParams(fusion="additive", prior="none", keyword_pool=50, pool=100),
+        "engram": SearchParams(fusion="alpha", prior="none", rescore=False, pool=100),
+        "ariadne": replace(
+            _BY_RANK,
+            prior="none",
+            confidence=True,
+            pool_per_k=2,
+            keyword_operator="and_or",
+            touch=True,
+            touch_growth=1.5,
         ),
     }
 )
 """What a preset's name stands for: ``twofold.open(..., preset=...)``, ``store.search(..., preset=...)``. Presets choose
 how is searched and never what a file looks like; each setting can be changed, see :meth:`SearchParams.preset`.
 
-``rrf`` ranks by reciprocal rank fusion alone; ``balanced`` by score, with both legs' true scores; the others rank as
-the memory systems do whose names they bear."""
+``balanced``, the default, ranks by score, with both legs' true scores; ``rrf`` by reciprocal rank fusion alone; the
+others rank as the memory systems do whose names they bear."""

@@ -294,10 +294,9 @@ class Calibrated(_ByScore):
     @property
     def formula(self) -> str:
         """In short."""
-        return (
-            f"{self.shares[VECTOR]:g} · (cosine - {self.background:.3g}) / {1 - self.background:.3g}"
-            f" + {self.shares[KEYWORD]:g} · bm25 / best" + (f" · {self.coverage:.3g}" if self.coverage < 1 else "")
-        )
+        near = f"(cosine - {self.background:.3g}) / {1 - self.background:.3g}" if self.background else "cosine"
+        kept = f" · {self.coverage:.3g}" if self.coverage < 1 else ""
+        return f"{self.shares[VECTOR]:g} · {near} + {self.shares[KEYWORD]:g} · bm25 / best{kept}"
 
     def line(self, leg: str, scores: Sequence[float]) -> _Line:
         """From the background to 1, and BM25 over the best up to the coverage."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from twofold.types import Degradation, DegradationCode, Mode
 __all__ = ["Answers", "Leg", "run_legs", "tie_breakers"]
 
 Vector: TypeAlias = npt.NDArray[np.float32]
+
+_JUST_BELOW: Final = 1 - 1e-6
+"""Far more than the rounding of a fused sum, far less than what a rank is worth."""
 
 
 @dataclass(slots=True)
@@ -153,14 +156,21 @@ def _within_limit(query: KeywordQuery, reader: Reader, degradations: list[Degrad
 def _all_words_first(leg: Leg, every: list[Candidate], some: list[Candidate]) -> list[Candidate]:
     """Those with every word, then those with some, whose scores end where the others' do."""
     have_all = {key for key, _ in every}
-    ceiling = every[-1].score if every else float("inf")
-    ordered = list(every)
-    for key, score in some:
-        if key not in have_all:
-            if score > ceiling:
-                leg.raw[key] = score
-            ordered.append(Candidate(key, min(score, ceiling)))
-    return ordered[: len(some)]
+    rest = {key: score for key, score in some if key not in have_all}
+    below = _below(every[-1].score, rest) if every else rest
+    if below is not rest:
+        leg.raw.update(rest)
+    return [*every, *(Candidate(key, score) for key, score in below.items())][: len(some)]
+
+
+def _below(ceiling: float, scores: dict[int, float]) -> dict[int, float]:
+    """The scores, made smaller by one factor if the best is not below the ceiling: fusions by score then neither tie
+    what they must keep apart, nor lose the order of these.
+    """
+    best = max(scores.values(), default=0.0)
+    if best < ceiling or best <= 0:
+        return scores
+    return {key: score / best * ceiling * _JUST_BELOW for key, score in scores.items()}
 
 
 def _add_keyword_scores(
@@ -174,9 +184,10 @@ def _add_keyword_scores(
             key: score * composite(standings[key].strength, standings[key].importance) for key, score in scores.items()
         }
     if capped and leg.head:  # what has not every word must not pass what has
-        ceiling = leg.head[-1].score
-        leg.raw.update({key: score for key, score in scores.items() if score > ceiling})
-        scores = {key: min(score, ceiling) for key, score in scores.items()}
+        below = _below(leg.head[-1].score, scores)
+        if below is not scores:
+            leg.raw.update(scores)
+        scores = below
     leg.head += [Candidate(key, scores[key]) for key in in_total_order(scores, tie_breakers(reader))]
 
 

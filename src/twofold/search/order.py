@@ -111,7 +111,7 @@ def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -
     keyword_share, vector_share = params.shares
     shares = {KEYWORD: keyword_share, VECTOR: vector_share}
     if params.fusion == "rrf":
-        return ReciprocalRank(shares, params.rrf_k)
+        return ReciprocalRank(shares) if params.rrf_k is None else ReciprocalRank(shares, params.rrf_k)
     if params.fusion == "additive":
         return AdditiveBonus(shares)
     if params.fusion == "alpha":

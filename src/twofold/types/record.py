@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import lru_cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -82,6 +83,14 @@ def checked_namespace(value: object) -> tuple[str, ...]:
     """
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidRecordError(f"a namespace is a tuple of words, e.g. ('users', 'u1'), not {value!r}")
+    try:
+        return _checked_words(tuple(value))
+    except TypeError:  # a word that cannot be looked up in a cache is none
+        return _checked_words.__wrapped__(tuple(value))
+
+
+@lru_cache(maxsize=1024)  # thousands of records are in few namespaces
+def _checked_words(value: tuple[object, ...]) -> tuple[str, ...]:
     words = tuple(checked_text(word, "a word of a namespace") for word in value)
     if any(not word or "\x1f" in word for word in words):
         raise InvalidRecordError("a word of a namespace is not empty and holds no U+001F")

@@ -13,9 +13,10 @@ import pytest
 from typer.main import get_command
 
 import twofold
-from twofold import StoreSettings
+from twofold import SearchParams, StoreSettings
 from twofold.cli.app import app
 from twofold.cli.opening import opened
+from twofold.cli.options import params_of
 from twofold.testing import TableEmbedder
 
 TABLE = {
@@ -93,11 +94,17 @@ def test_any_setting_by_its_name(trains: Callable[..., Any]) -> None:
         ("fusion=borda", "fusion is one of"),
         ("trace=yes", "trace is True or False, not 'yes'"),
         ("rrf_k=NaN", "rrf_k is a finite number"),
+        ("rrf_k=20", "rrf_k belongs to fusion='rrf': give both"),
     ):
         found = trains("late", "--set", wrong)
         assert found.code == 2
         assert said in found.err
     assert trains("late", "--set", "min_score=2").err.startswith("twofold: min_score is from 0 to 1")
+
+
+def test_what_is_set_changes_the_preset_that_is_named_else_the_default() -> None:
+    assert params_of(None, ["pool=5"]) == SearchParams(pool=5)
+    assert params_of("rrf", ["rrf_k=20"]) == SearchParams.preset("rrf", rrf_k=20)
 
 
 def test_context_takes_settings_too(run: Callable[..., Any], trains: Callable[..., Any]) -> None:

@@ -69,7 +69,7 @@ class Searching(Base):
         """As :meth:`similarity_search`, each with its score: 0 to 1, higher is better.
 
         What a score means depends on the mode: ``"vector"`` gives the cosine (0 where it is negative), ``"keyword"``
-        the share of the best keyword match, ``"hybrid"`` how near both rankings come to putting it first.
+        the share of the best keyword match, ``"hybrid"``, by default, at most 0.6 for meaning and 0.4 for words.
         """
         return self._scored(self._store.search(query, **self._asked(k, checked_options(options))))
 

@@ -110,6 +110,7 @@ def store_namespace(namespace: Sequence[str]) -> str:
     return "".join(f"{word}\x1f" for word in namespace)
 
 
+@lru_cache(maxsize=1024)
 def load_namespace(stored: str) -> tuple[str, ...]:
     """The inverse of :func:`store_namespace`."""
     return tuple(stored.split("\x1f")[:-1])
@@ -179,7 +180,7 @@ def to_row(record: Record) -> tuple[Any, ...]:
         created_at,
         created_at if record.updated_at is record.created_at else store_time(record.updated_at),
         created_at if record.last_accessed is record.created_at else store_time(record.last_accessed),
-        _store_optional(record.event_at),
+        created_at if record.event_at is record.created_at else _store_optional(record.event_at),
         _store_optional(record.valid_from),
         _store_optional(record.valid_to),
         _store_optional(record.expires_at),
