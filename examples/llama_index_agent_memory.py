@@ -39,7 +39,7 @@ class Canned(MockLLM):
 
 async def talk(store: HybridStore) -> None:
     model = Canned()
-    histories = create_async_engine("sqlite+aiosqlite:///histories.db")  # LlamaIndex's own, of what was said when
+    histories = create_async_engine("sqlite+aiosqlite:///talks_history.db")  # LlamaIndex's own, of what was said when
     for user, drink in (("ann", "green tea"), ("ben", "black coffee")):
         for day, said in (
             ("monday", f"I drink {drink}."),
@@ -56,12 +56,14 @@ async def talk(store: HybridStore) -> None:
             )
             agent = FunctionAgent(llm=model, tools=[], system_prompt="Be brief.")
             await agent.run(user_msg=said, memory=memory)
-            assert len(await memory.aget_all()) == 2  # what is recalled does not pile up in the history
+            history = [message.role.value for message in await memory.aget_all()]
+            assert history[-2:] == ["user", "assistant"]
+            assert "system" not in history  # what is recalled does not pile up in it
         print(f"What the model was told before {user}'s last question:\n{model.told[-1]}\n")
         assert f"I drink {drink}." in model.told[-1]
     assert "tea" not in model.told[-1]  # nothing of Ann's reaches Ben
     await histories.dispose()
 
 
-with twofold.open("memory.db", embedder="local") as store:
+with twofold.open("talks.db", embedder="local") as store:
     asyncio.run(talk(store))

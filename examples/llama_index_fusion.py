@@ -21,7 +21,7 @@ NODES = [
 # The other retriever: LlamaIndex's own vector index, in memory. Its model is a mock: to it all texts are equally near.
 other = VectorStoreIndex(NODES, embed_model=MockEmbedding(embed_dim=8)).as_retriever(similarity_top_k=3)
 
-with TwofoldVectorStore("notes.db", embed_model="local") as vector_store:
+with TwofoldVectorStore("fusion.db", embed_model="local") as vector_store:
     VectorStoreIndex.from_vector_store(vector_store, embed_model=NoEmbedding()).insert_nodes(NODES)  # the store embeds
     ours = TwofoldRetriever.over(
         vector_store,

@@ -53,7 +53,7 @@ def ingest(vector_store: TwofoldVectorStore, model: Model) -> int:
 
 
 model = Model()
-with TwofoldVectorStore("notes.db", embed_model=model) as vector_store:
+with TwofoldVectorStore("pipeline.db", embed_model=model) as vector_store:
     print(f"The model is down. Ingested: {ingest(vector_store, model)} nodes")
     print(f"Waiting for a vector: {vector_store.store.info().pending}")
 
@@ -65,7 +65,7 @@ with TwofoldVectorStore("notes.db", embed_model=model) as vector_store:
     assert retriever.retrieve("What does she like to drink?") == []  # not a word in common
 
 model.cut = False
-with TwofoldVectorStore("notes.db", embed_model=model) as vector_store:
+with TwofoldVectorStore("pipeline.db", embed_model=model) as vector_store:
     print(f"The model is back. Ingested: {ingest(vector_store, model)} nodes")  # they have not changed
     report = vector_store.store.embed_pending()
     print(f"Vectors made: {report.embedded}, waiting: {vector_store.store.info().pending}")

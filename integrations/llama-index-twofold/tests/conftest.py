@@ -14,6 +14,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.llms.llm import ToolSelection
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 import twofold
 from llama_index.vector_stores.twofold import TwofoldVectorStore
@@ -221,3 +222,35 @@ def call(request: pytest.FixtureRequest) -> Callable[..., Awaitable[Any]]:
         return await getattr(on, "async_add" if name == "add" else f"a{name}")(*args, **kwargs)
 
     return sync if request.param == "sync" else twin
+
+
+ORCHARD: dict[str, tuple[str, list[float]]] = {
+    "apple": ("red apple pie", [1.0, 0.0, 0.0]),
+    "pear": ("green pear", [0.8, 0.6, 0.0]),
+    "plum": ("blue plum jam", [0.0, 1.0, 0.0]),
+    "stone": ("grey stone", [0.0, 0.0, 1.0]),
+    "anti": ("white apple", [-1.0, 0.0, 0.0]),
+}
+"""By id, text and vector; ``pear`` lies between ``apple`` and ``plum``."""
+
+
+@pytest.fixture
+def orchard(make_vectors: Callable[..., TwofoldVectorStore]) -> TwofoldVectorStore:
+    """Five nodes with vectors that the index brings; of document ``garden``, but the stone and the white apple."""
+    vectors = make_vectors()
+    nodes = []
+    for place, (id_, (text, embedding)) in enumerate(ORCHARD.items()):
+        made = TextNode(id_=id_, text=text, embedding=embedding)
+        made.metadata = {"n": place}
+        made.excluded_embed_metadata_keys = ["n"]
+        if place < 3:
+            made.relationships[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id="garden")
+        nodes.append(made)
+    vectors.add(nodes)
+    return vectors
+
+
+@pytest.fixture
+def grown() -> dict[str, tuple[str, list[float]]]:
+    """What the nodes of ``orchard`` are: by id, text and vector."""
+    return dict(ORCHARD)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -135,12 +136,38 @@ async def test_the_history_may_be_kept_too(tmp_path: Any) -> None:
         )
         await memory.aput(user(said))
         assert len(await memory.aget_all()) == turn + 1
+        twin = pickle.loads(pickle.dumps(memory))
+        assert await twin.aget_all() == await memory.aget_all()
         (block,) = memory.memory_blocks
         assert isinstance(block, TwofoldMemoryBlock)
         store = block.opened()
         memory.close()
         with pytest.raises(twofold.StoreClosedError):
             store.count()
+    await engine.dispose()
+
+
+async def test_nobody_reads_anothers_history_of_the_same_session(open_store: OpenStore, tmp_path: Any) -> None:
+    """LlamaIndex tells histories in one database apart by the session's name alone."""
+    store = open_store(embedder=None)
+    engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path / 'chat.db'}")
+    ops = Access(user="ann", rooms=("ops", "net"))
+    asked: list[dict[str, Any]] = [
+        {"access": ANN},
+        {"access": BEN},
+        {"access": Access()},
+        {"access": ops, "room": "ops"},
+        {"access": ops, "room": "net"},
+    ]
+    memories = [twofold_memory(store, session_id="monday", async_engine=engine, **each) for each in asked]
+    for place, memory in enumerate(memories):
+        await memory.aput(user(f"locker code {place}"))
+    for place, memory in enumerate(memories):
+        assert [message.content for message in await memory.aget_all()] == [f"locker code {place}"]
+    bens = "".join(str(message.content) for message in await memories[1].aget("locker code?"))
+    assert [number for number in range(len(memories)) if f"code {number}" in bens] == [1, 2]  # 2 is for everybody
+    again = twofold_memory(store, access=ANN, session_id="monday", async_engine=engine)
+    assert [message.content for message in await again.aget_all()] == ["locker code 0"]
     await engine.dispose()
 
 
@@ -254,8 +281,14 @@ async def test_a_context_keeps_its_memory(tmp_path: Any, canned: Any) -> None:
     (block,) = restored.memory_blocks
     assert isinstance(block, TwofoldMemoryBlock)
     assert (block.access, restored.session_id) == (ANN, "monday")
-    content = await block.aget([user("Which tea?")], session_id="monday")
-    assert "I prefer green tea." in content
+    assert restored.sql_store.table_name == memory.sql_store.table_name  # which nobody else has
+    content = await block.aget([user("Which tea?")], session_id="tuesday")
+    assert content == ""
+    said = ["I prefer green tea.", "yes"]
+    assert [message.content for message in await restored.aget_all()] == said
+    await restored.aput(user("Which tea?"))
+    assert [message.content for message in await restored.aget_all()] == [*said, "Which tea?"]
+    assert [message.content for message in await memory.aget_all()] == said
     for each in (restored, memory):
         each.close()
 
@@ -311,3 +344,30 @@ async def test_23184_many_use_a_new_file_at_once(tmp_path: Any) -> None:
     for number, block in enumerate(blocks):
         assert texts_of(block.opened(), Access(user=str(number))) == {f"tea {turn}" for turn in range(3)}
         block.close()
+
+
+@pytest.mark.parametrize("how", ["put", "get", "set", "get_all", "reset"])
+async def test_a_call_that_is_broken_off_breaks_no_memory(open_store: OpenStore, how: str) -> None:
+    """LlamaIndex's own ``Memory`` has no history and no table any more if a call is cancelled while it waits."""
+    memory = twofold_memory(open_store(embedder=None), access=ANN, session_id="monday")
+    first = user("I like tea.")
+    calls: dict[str, Callable[[], Any]] = {
+        "put": lambda: memory.aput(user("And milk.")),
+        "get": lambda: memory.aget("tea?"),
+        "set": lambda: memory.aset([first]),
+        "get_all": memory.aget_all,
+        "reset": memory.areset,
+    }
+    for turns in range(8):
+        await memory.aput(first)
+        task = asyncio.create_task(calls[how]())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert all(message.content in {"I like tea.", "And milk."} for message in await memory.aget_all())
+    while under_way := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(under_way)
+    await memory.aput(user("Begin anew."))
+    assert (await memory.aget_all())[-1].content == "Begin anew."
+    assert texts_of(memory.memory_blocks[0].opened()) >= {"I like tea.", "Begin anew."}

@@ -142,8 +142,8 @@ def test_access_where_mode_and_params_hold(open_store: OpenStore) -> None:
     assert len(TwofoldRetriever(store.view(own), similarity_top_k=9).retrieve("deploy")) == 3
     assert texts(TwofoldRetriever(store, where={"team": "ops"}).retrieve("deploy")) == ["The deploy key of all."]
     assert texts(TwofoldRetriever(store, mode="keyword").retrieve("deploy")) == ["The deploy key of all."]
-    strict = SearchParams(min_score=0.9)
-    assert texts(TwofoldRetriever(store, params=strict).retrieve("deploy")) == ["The deploy key of all."]
+    for strict in (SearchParams(min_score=0.4), SearchParams.preset("rrf", min_score=0.9)):
+        assert texts(TwofoldRetriever(store, params=strict).retrieve("deploy")) == ["The deploy key of all."]
     assert len(everyone.retrieve("deploy")) == 2
 
 

@@ -50,7 +50,7 @@ def test_21444_a_weight_scales_the_leg_and_zero_leaves_it_out(fruit: HybridStore
     """The keyword leg finds alpha alone, the vector leg all three, alpha last."""
     bundle = QueryBundle("apple", embedding=[0.0, 0.6, 0.8])
     for keyword, vector in ((1.0, 1.0), (0.3, 0.7), (2.0, 0.5)):
-        params = SearchParams(keyword_weight=keyword, vector_weight=vector, prior="none")
+        params = SearchParams.preset("rrf", keyword_weight=keyword, vector_weight=vector, prior="none")
         found = TwofoldRetriever(fruit, similarity_top_k=3, params=params).retrieve(bundle)
         best = (keyword + vector) / 61
         assert {each.node_id: each.score for each in found} == pytest.approx(

@@ -11,7 +11,7 @@ from llama_index.core.schema import NodeWithScore
 
 import twofold
 from llama_index.retrievers.twofold import TwofoldRetriever
-from twofold import HybridStore, SearchParams
+from twofold import PRESETS, HybridStore, SearchParams
 from twofold.testing import FlakyEmbedder, TableEmbedder
 
 OpenStore = Callable[..., HybridStore]
@@ -57,7 +57,7 @@ def test_577_a_cutoff_keeps_what_is_near_and_nothing_else(things: HybridStore) -
         left = SimilarityPostprocessor(similarity_cutoff=cutoff).postprocess_nodes(found)
         assert list(scores(left)) == list(COSINES)[:kept]
     by_rank = SimilarityPostprocessor(similarity_cutoff=0.4).postprocess_nodes(
-        TwofoldRetriever(things, similarity_top_k=4).retrieve("red kettle?")
+        TwofoldRetriever(things, similarity_top_k=4, params=PRESETS["rrf"]).retrieve("red kettle?")
     )
     assert len(by_rank) > len([cosine for cosine in COSINES.values() if cosine >= 0.4])
     assert len(LongContextReorder().postprocess_nodes(found)) == 4
@@ -143,7 +143,7 @@ def test_linked_records_stay_below_the_last_hit(things: HybridStore) -> None:
 async def test_scores_descend_where_hits_were_chosen_to_differ(things: HybridStore) -> None:
     """LlamaIndex's fusion, say, sorts by scores."""
     things.add("crimson pots", id="like crimson pot", vector=[0.8, 0.6])
-    params = SearchParams(mmr_lambda=0.3, vector_pool=5)
+    params = SearchParams.preset("rrf", mmr_lambda=0.3, vector_pool=5)
     result = things.search("red kettle?", k=4, params=params)
     raw = [hit.score for hit in result]
     assert raw != sorted(raw, reverse=True)

@@ -190,6 +190,23 @@ async def test_its_own_model_may_be_down(brought: HybridStore, recorder: Any) ->
     assert [set(event.degradations) for event in recorder.of(TwofoldSearchEvent)] == [{"embedder_unreachable"}] * 3
 
 
+async def test_its_own_model_may_give_vectors_of_another_length(brought: HybridStore) -> None:
+    class Longer(Axes):
+        def _vector(self, text: str) -> list[float]:
+            return [*super()._vector(text), 1.0]
+
+    retriever = TwofoldRetriever(brought, embed_model=Longer())
+    for found in (
+        retriever.retrieve("yellow grape"),
+        await retriever.aretrieve("yellow grape"),
+        retriever.retrieve(QueryBundle("yellow", custom_embedding_strs=["grape"])),
+        retriever.retrieve(QueryBundle("yellow", embedding=[1.0])),
+    ):
+        assert ids(found) == ["yellow"]
+        assert retriever.last_result is not None
+        assert [each.code.value for each in retriever.last_result.degradations] == ["embedder_bad_output"]
+
+
 async def test_its_own_model_may_hang(open_store: OpenStore) -> None:
     release = threading.Event()
 

@@ -31,6 +31,14 @@ def node(id_: str, text: str, *, doc: str | None = None, embedding: Any = None, 
     return made
 
 
+def nested(depth: int) -> dict[str, Any]:
+    outermost: dict[str, Any] = {}
+    inner = outermost
+    for _ in range(depth):
+        inner["in"] = inner = {}
+    return outermost
+
+
 def equals(key: str, value: Any) -> MetadataFilters:
     return MetadataFilters(filters=[MetadataFilter(key=key, value=value)])
 
@@ -106,8 +114,12 @@ def test_the_nodes_that_are_given_are_left_as_they_are(make_vectors: Make) -> No
     ("wrong", "error", "words"),
     [
         (node("", "no id"), ValueError, "id is not empty"),
-        (node("a", "x", bad=float("nan")), ValueError, "nan"),
-        (node("a", "x", bad=2**70), ValueError, "64 bits"),
+        ("a text", ValueError, "str is none of them"),
+        (node("a", "x", bad=float("nan")), ValueError, "node 'a' .*nan"),
+        (node("a", "x", bad=2**70), ValueError, "node 'a' .*64 bits"),
+        (node("a", "x", bad="\0"), ValueError, "node 'a' .*NUL"),
+        (node("a", "x", bad="\ud800"), ValueError, "node 'a' .*surrogate"),
+        (node("a", "x", bad=nested(10_000)), ValueError, "node 'a' cannot be stored as JSON"),
         (node("a", "x", bad=object()), ValueError, "node 'a' cannot be stored as JSON"),
     ],
 )
@@ -183,7 +195,9 @@ async def test_nodes_are_removed_by_id_and_by_filter(
     assert all_ids(chunks) == left
 
 
-@pytest.mark.parametrize("filters", [None, MetadataFilters(filters=[])])
+@pytest.mark.parametrize(
+    "filters", [None, MetadataFilters(filters=[]), MetadataFilters(filters=[MetadataFilters(filters=[])])]
+)
 async def test_removing_without_saying_what_is_refused(chunks: TwofoldVectorStore, call: Call, filters: Any) -> None:
     """RyanCodrai/turbovec#504."""
     before = all_ids(chunks)

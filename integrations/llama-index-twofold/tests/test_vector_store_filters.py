@@ -201,7 +201,16 @@ def test_without_filters_everything_passes(vectors: TwofoldVectorStore, conditio
     assert as_filter(None) is None
     assert as_filter(empty) is None
     assert kept(vectors, [{}, {"a": 1}], empty) == [True, True]
-    assert kept(vectors, [{}, {"a": 1}], MetadataFilters(filters=[empty])) == [True, True]
+    for nested in (MetadataFilters(filters=[empty]), MetadataFilters(filters=[MetadataFilters(filters=[empty] * 2)])):
+        assert as_filter(nested) is None
+        assert kept(vectors, [{}, {"a": 1}], nested) == [True, True]
+    either = [MetadataFilter(key="a", value=1), empty]
+    for joined, expected in (
+        (FilterCondition.AND, [False, True]),
+        (FilterCondition.OR, [True, True]),
+        (FilterCondition.NOT, [False, False]),
+    ):
+        assert kept(vectors, [{}, {"a": 1}], MetadataFilters(filters=either, condition=joined)) == expected
 
 
 def test_not_is_none_of_them(vectors: TwofoldVectorStore) -> None:
@@ -308,6 +317,18 @@ def test_any_number_of_values(vectors: TwofoldVectorStore) -> None:
     ):
         filters = MetadataFilters(filters=[MetadataFilter(key="a", value=many, operator=operator)])
         assert kept(vectors, every, filters) == expected
+
+
+@pytest.mark.parametrize("deep", [41, 700])
+def test_filters_that_are_too_many_or_too_deep_are_refused_in_words(vectors: TwofoldVectorStore, deep: int) -> None:
+    one = MetadataFilter(key="a", value=1)
+    nested = MetadataFilters(filters=[one])
+    for _ in range(deep):
+        nested = MetadataFilters(filters=[nested])
+    for filters in (nested, MetadataFilters(filters=[one] * 2_000, condition=FilterCondition.OR)):
+        with pytest.raises(twofold.InvalidFilterError, match=r"side by side|at most 1000 conditions"):
+            vectors.get_nodes(filters=filters)
+    assert kept(vectors, [{"a": 1}, {"a": 2}], MetadataFilters(filters=[one] * 900)) == [True, False]
 
 
 @pytest.mark.parametrize("key", ["author' = 'alice' OR '1'='1' --", "$.author", 'author") OR 1=1 --', "', '$.author"])

@@ -58,6 +58,7 @@ def test_the_base_class_and_what_it_says_of_itself(make_vectors: Make) -> None:
         ({"namespace": ("a", "")}, "namespace"),
         ({"indexx": "exact"}, "indexx"),
         ({"access": "ann"}, "pass a Access"),
+        ({"embedder": "local"}, "called embed_model"),
         ({"params": {"rrf_k": 3}}, "pass a SearchParams"),
         ({"embed_model": FakeEmbedder(), "embed_model_name": "x"}, "embed_model_name"),
         ({"embed_model": MockEmbedding(embed_dim=2)}, "does not say which model it is"),

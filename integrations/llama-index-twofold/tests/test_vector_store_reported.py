@@ -42,6 +42,9 @@ def test_21444_a_weight_scales_its_legs_share_and_none_leaves_it_out(make_vector
     )
     for alpha in (0.0, 0.25, 0.75, 0.9):
         found = vectors.query(asked("kettle", [0.0, 1.0], alpha=alpha))
+        expected = {"word": 1 - alpha, "near": alpha} if alpha else {"word": 1.0}
+        assert dict(zip(found.ids or [], found.similarities or [], strict=True)) == pytest.approx(expected)
+        found = vectors.query(asked("kettle", [0.0, 1.0], alpha=alpha), preset="rrf")
         best = 1 / (60 + 1)
         word, near = (1 - alpha) / (60 + 1) + alpha / (60 + 2), alpha / (60 + 1)
         expected = {"word": word / best, "near": near / best} if alpha else {"word": 1.0}

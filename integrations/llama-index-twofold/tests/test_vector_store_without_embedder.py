@@ -207,3 +207,40 @@ def test_neither_openai_nor_a_key_nor_the_network_is_asked_for() -> None:
     """run-llama/llama_index#20917, #13793: a silent fall-back to OpenAI."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_OPENAI], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["['a deploy key']"] * 4 + ["[]"]
+
+
+class GrowingModel(BaseEmbedding):
+    """Its vectors have as many numbers as ``length`` says."""
+
+    model_name: str = "growing"
+    length: int = 3
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [float(len(text)), *[1.0] * (self.length - 1)]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+async def test_a_model_whose_vectors_change_their_length_leaves_it_to_keywords(make_vectors: Make, call: Call) -> None:
+    model = GrowingModel()
+    vectors = make_vectors(embed_model=model)
+    vectors.add([TextNode(id_="before", text="The proxy is up.")])
+    model.length = 5
+    for index_model in (NoEmbedding(), ResilientEmbedding(model)):
+        index = VectorStoreIndex.from_vector_store(vectors, embed_model=index_model)
+        await index.ainsert_nodes([TextNode(id_="after", text="The proxy is down.")])
+        for mode in MODES:
+            for alpha in (None, 1.0):
+                retriever = index.as_retriever(vector_store_query_mode=mode, alpha=alpha, similarity_top_k=5)
+                assert {each.node_id for each in await call(retriever, "retrieve", "proxy")} == {"before", "after"}
+                told = {each.code.value for each in vectors.last_result.degradations}
+                assert bool(told) == (mode not in ("sparse", "text_search"))
+    model.length = 3
+    vectors.store.embed_pending()
+    assert vectors.store.info().pending == 0
+    assert {each.node_id for each in await call(index.as_retriever(), "retrieve", "a proxy")} == {"before", "after"}
+    assert vectors.last_result.degradations == ()

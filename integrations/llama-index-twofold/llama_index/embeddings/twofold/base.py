@@ -47,7 +47,7 @@ def _own_name(embed_model: BaseEmbedding, dimensions: int | None) -> str:
     if not model or model == _NAMELESS:
         raise ConfigurationError(
             f"{kind} does not say which model it is, and vectors of two models must never be compared; "
-            "name it: as_embedder(embed_model, name='the model')"
+            "name it: as_embedder(embed_model, name='the model'), or embed_model_name='the model' beside embed_model"
         )
     return f"{kind}:{model}" if dimensions is None else f"{kind}:{model}:{dimensions}"
 

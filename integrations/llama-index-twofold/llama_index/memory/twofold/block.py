@@ -98,7 +98,8 @@ class TwofoldMemoryBlock(BaseMemoryBlock[str]):
     k: int = Field(default=5, ge=0, strict=True)
     """How many memories at most, 0 or more. Default: 5."""
     max_tokens: int | None = Field(default=2_000, ge=1, strict=True)
-    """How many tokens the block has at most; the memories that fit least go first. Default: 2,000."""
+    """How many tokens the block has at most; the memories that fit least go first, and one that is longer by itself is
+    never in it. Default: 2,000."""
     window: int = Field(default=1, ge=1, strict=True)
     """How many of the user's last messages are what is searched for, at least 1. Default: 1."""
     roles: tuple[str, ...] = (MessageRole.USER.value, MessageRole.ASSISTANT.value)

@@ -32,6 +32,7 @@ from twofold import (
     Access,
     ConfigurationError,
     Degradation,
+    DegradationCode,
     Embedder,
     EmbeddingError,
     Filter,
@@ -120,12 +121,12 @@ class TwofoldRetriever(BaseRetriever):
             include_linked: whether the records that links lead to from the hits come too, after them and beyond
                 ``similarity_top_k``, their scores below that of the last hit; how many is up to
                 ``SearchParams.expand`` of ``params`` or of the store's settings.
-            scores: what the nodes' scores say. ``"rank"``: how well a record ranks among the others, the top of
-                every leg being 1; a cut-off says nothing there. ``"similarity"``: how near it is to the question,
-                the cosine of the two (0 for a negative one), for a ``SimilarityPostprocessor`` say; where the store
-                has no cosine (no embedder, one that is down, a vector that is pending) it is the record's BM25
-                divided by the best one found. Which records are found is the same; their order is that of their
-                scores. Default: ``"rank"``.
+            scores: what the nodes' scores say. ``"rank"``: what the record was ranked by, by default at most 0.6 for
+                meaning and 0.4 for words, which the best match by words has in full. ``"similarity"``: how near it is
+                to the question, the cosine of the two (0 for a negative one), for a ``SimilarityPostprocessor`` say;
+                where the store has no cosine (no embedder, one that is down, a vector that is pending) it is the
+                record's BM25 divided by the best one found. Which records are found is the same; their order is that of
+                their scores. Default: ``"rank"``.
             embed_model: what embeds questions, if the store has no embedder for them: the model that its vectors are
                 of, a LlamaIndex embedding model or what ``twofold.open(..., embedder=...)`` takes. It is waited for
                 and left alone as the store's own would be. Default: the store's own.
@@ -293,13 +294,15 @@ class TwofoldRetriever(BaseRetriever):
         asked = self._asked()
         try:
             result = await search(query_str, vector=vector, **asked)
-        except (InvalidVectorError, ConfigurationError):
+        except (InvalidVectorError, ConfigurationError) as error:
             if vector is None:
                 raise
             # Another model's embedding, or one that the store has no use for: as if there were none. Whatever else
             # was wrong with the call is raised again.
             source = "store"
             result = await search(query_str, **asked)
+            if isinstance(error, InvalidVectorError) and not (result.degradations or _by_meaning(result)):
+                trouble = Degradation(DegradationCode.EMBEDDER_BAD_OUTPUT, f"the query's vector was left out: {error}")
         if trouble is not None:
             result = replace(result, degradations=(trouble, *result.degradations))
         self._last_result = result
@@ -379,6 +382,11 @@ def _guarded(embed_model: BaseEmbedding | Embedder | str | None, store: HybridSt
         embed_model = as_embedder(embed_model, name=embed_model.model_name)
     embedder = resolve_embedder(embed_model)
     return None if embedder is None else Guard(embedder, store.settings.embedding)
+
+
+def _by_meaning(result: SearchResult) -> bool:
+    """Whether the vector leg answered too, as far as hits can tell."""
+    return any("vector" in hit.explanation.answered for hit in result)
 
 
 def _first_of_each_id(nodes: list[NodeWithScore]) -> list[NodeWithScore]:

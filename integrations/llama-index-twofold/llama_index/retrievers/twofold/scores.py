@@ -11,7 +11,7 @@ from twofold import ConfigurationError, Hit, SearchResult
 __all__ = ["Scores", "checked_scores", "scored"]
 
 Scores = Literal["rank", "similarity"]
-"""``"rank"``: the score of the fusion, made of ranks unless ``SearchParams.fusion`` says otherwise. ``"similarity"``:
+"""``"rank"``: the score of the fusion, see ``SearchParams.fusion``. ``"similarity"``:
 how near a record is to the question, comparable between questions."""
 
 

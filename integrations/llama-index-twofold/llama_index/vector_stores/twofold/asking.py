@@ -156,16 +156,19 @@ def _by_meaning(asked: _Asked, k: int) -> SearchResult:
             return _nearest(asked, asked.vector, k)
         except (InvalidVectorError, ConfigurationError) as error:
             trouble = (_unusable(error),)
-    vector: Vector | None = None
     if asked.text.strip():
         try:
-            vector = asked.store.embed_queries([asked.text])[0]
+            own = asked.store.embed_queries([asked.text])[0]
         except ConfigurationError:
             pass  # there is no embedder to ask: for such a store keywords are all there is
         except EmbeddingError as error:
             trouble = (*trouble, degradation_of(error))
-    result = asked.search(Mode.KEYWORD, k) if vector is None else _nearest(asked, vector, k)
-    return replace(result, degradations=(*trouble, *result.degradations))
+        else:
+            try:
+                return _also_degraded(_nearest(asked, own, k), trouble)
+            except InvalidVectorError as error:  # the embedder has changed how long its vectors are
+                trouble = (*trouble, _unusable(error))
+    return _also_degraded(asked.search(Mode.KEYWORD, k), trouble)
 
 
 def _nearest(asked: _Asked, vector: Vector, k: int) -> SearchResult:
@@ -216,8 +219,7 @@ def _fused(asked: _Asked, k: int, params: SearchParams) -> SearchResult:
     try:
         return asked.search(Mode.HYBRID, k, asked.vector, params)
     except (InvalidVectorError, ConfigurationError) as error:
-        result = asked.search(Mode.HYBRID, k, params=params)
-        return replace(result, degradations=(_unusable(error), *result.degradations))
+        return _also_degraded(asked.search(Mode.HYBRID, k, params=params), (_unusable(error),))
 
 
 def _weighed(params: SearchParams, alpha: float) -> SearchParams:
@@ -263,6 +265,10 @@ def _share(name: str, value: object) -> float:
 
 def _unusable(error: Exception) -> Degradation:
     return Degradation(DegradationCode.EMBEDDER_BAD_OUTPUT, f"the query's vector was left out: {error}")
+
+
+def _also_degraded(result: SearchResult, trouble: tuple[Degradation, ...]) -> SearchResult:
+    return replace(result, degradations=(*trouble, *result.degradations))
 
 
 def _as_filter(where: object) -> Filter | None:

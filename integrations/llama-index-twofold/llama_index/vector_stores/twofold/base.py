@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,37 +18,19 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryResult,
 )
 
-import twofold
-from llama_index.embeddings.twofold.choosing import store_embedder
+from llama_index.vector_stores.twofold.adding import added
 from llama_index.vector_stores.twofold.asking import answer
 from llama_index.vector_stores.twofold.filters import as_filter, narrowed
-from llama_index.vector_stores.twofold.nodes import as_record, node_of
-from llama_index.vector_stores.twofold.options import checked_options, refused
+from llama_index.vector_stores.twofold.nodes import node_of
+from llama_index.vector_stores.twofold.opening import opened
+from llama_index.vector_stores.twofold.options import checked_namespace, checked_options, of_kind, refused
 from llama_index.vector_stores.twofold.threads import in_thread
-from llama_index.vector_stores.twofold.vectors import IndexVectors, without_misfits
-from twofold import (
-    Access,
-    AddReport,
-    ConfigurationError,
-    Degradation,
-    DegradationCode,
-    Embedder,
-    HybridStore,
-    InvalidVectorError,
-    SearchParams,
-    SearchResult,
-    StoreSettings,
-)
+from twofold import Access, AddReport, ConfigurationError, Embedder, HybridStore, SearchParams, SearchResult
 
 __all__ = ["TwofoldVectorStore"]
 
-_LOG = logging.getLogger("twofold.llama_index")
-
 _LEAST_SCORE = 1e-9
 """LlamaIndex reads a score of 0 as "no score" and puts 1 in its place."""
-
-_VECTORS_OF_THE_INDEX = "llama-index"
-"""What the model is called that an index brings vectors of, where nobody names it."""
 
 
 class TwofoldVectorStore(BasePydanticVectorStore):
@@ -118,33 +97,12 @@ class TwofoldVectorStore(BasePydanticVectorStore):
         **settings: Any,
     ) -> None:
         super().__init__(stores_text=True)
-        if isinstance(namespace, str):
-            raise ConfigurationError(f"namespace is a tuple of words, e.g. ({namespace!r},), not {namespace!r}")
-        self._namespace = tuple(namespace)
-        narrowed(self._namespace)  # refuses what is no namespace
-        for name, value, kind in (("access", access, Access), ("params", params, SearchParams)):
-            if value is not None and not isinstance(value, kind):
-                raise ConfigurationError(f"{name}: pass a {kind.__name__}, not {type(value).__name__}")
-        self._access = access
-        self._params = params
-        opening = {"embed_model": embed_model, "embed_model_name": embed_model_name, "tenant": tenant}
-        if isinstance(store, HybridStore):
-            if given := [*(name for name, value in opening.items() if value is not None), *sorted(settings)]:
-                raise ConfigurationError(
-                    f"{', '.join(given)}: the store is open already, with its own; "
-                    "give them to twofold.open(...), or a path in place of the store"
-                )
-            self._store = store
-            return
-        embedder = (
-            IndexVectors(_VECTORS_OF_THE_INDEX if embed_model_name is None else embed_model_name)
-            if embed_model is None
-            else store_embedder(embed_model, embed_model_name)
+        self._namespace = checked_namespace(namespace)
+        self._access = of_kind("access", access, Access)
+        self._params = of_kind("params", params, SearchParams)
+        self._store, self._opened_here, self._recipe = opened(
+            store, embed_model=embed_model, embed_model_name=embed_model_name, tenant=tenant, settings=settings
         )
-        self._store = twofold.open(store, tenant=tenant, embedder=embedder, settings=_settings(settings))
-        self._opened_here = True
-        if fspath(store) != ":memory:":
-            self._recipe = {"store": str(Path(store).absolute()), **opening, **settings}
 
     @classmethod
     def class_name(cls) -> str:
@@ -210,22 +168,7 @@ class TwofoldVectorStore(BasePydanticVectorStore):
             TypeError: an unknown argument.
         """
         refused(kwargs)
-        asked: dict[str, Any] = {"access": self._asker(access)}
-        if batch_size is not None:
-            asked["batch_size"] = batch_size
-        records = [as_record(node, self._namespace) for node in nodes]
-        try:
-            report = self._store.add_many(records, **asked)
-        except (InvalidVectorError, ConfigurationError):
-            fitting = without_misfits(self._store, records)
-            misfits = sum(before is not after for before, after in zip(records, fitting, strict=True))
-            if not misfits:
-                raise
-            report = self._store.add_many(fitting, **asked)
-            left_out = f"{misfits} nodes came with vectors that are not as long as the store's; these were left out"
-            _LOG.warning("%s: is it the model that the others were embedded with?", left_out)
-            trouble = Degradation(DegradationCode.EMBEDDER_BAD_OUTPUT, left_out)
-            report = replace(report, degradations=(trouble, *report.degradations))
+        report = added(self._store, nodes, namespace=self._namespace, access=self._asker(access), batch_size=batch_size)
         self._last_added = report
         return list(report.ids)
 
@@ -453,12 +396,3 @@ class TwofoldVectorStore(BasePydanticVectorStore):
 
 def _made_again(kind: type[TwofoldVectorStore], arguments: dict[str, Any]) -> TwofoldVectorStore:
     return kind(**arguments)
-
-
-def _settings(given: dict[str, Any]) -> StoreSettings:
-    known = {each.name for each in fields(StoreSettings)}
-    if unknown := sorted(given.keys() - known):
-        raise ConfigurationError(
-            f"unknown arguments: {', '.join(unknown)}; the settings of a store are {', '.join(sorted(known))}"
-        )
-    return StoreSettings(**given)

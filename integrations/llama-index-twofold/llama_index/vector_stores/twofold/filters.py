@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from twofold import A, F, Filter, UnsupportedFilterError
+from twofold import A, F, Filter, InvalidFilterError, UnsupportedFilterError
 from twofold.filters import And, Not, Or
 
 __all__ = ["as_filter", "narrowed"]
@@ -30,20 +30,15 @@ def as_filter(filters: MetadataFilters | None) -> Filter | None:
     Raises:
         UnsupportedFilterError: an operator with a value that it cannot be about, e.g. ``in`` with a text; the message
             says what it takes.
+        InvalidFilterError: more than about a thousand conditions (a list of values is one, however long it is), or
+            more than 40 groups within each other.
     """
     if filters is None:
         return None
-    if not isinstance(filters, MetadataFilters):
-        raise UnsupportedFilterError(f"filters is a MetadataFilters of LlamaIndex's, not {type(filters).__name__}")
-    if not filters.filters:
-        return None
-    parts = [_part(each) for each in filters.filters]
-    condition = FilterCondition.AND if filters.condition is None else filters.condition
-    if condition == FilterCondition.AND:
-        return And(*parts)
-    if condition == FilterCondition.OR:
-        return Or(*parts)
-    return Not(Or(*parts))  # none of them, which is how LlamaIndex reads it
+    try:
+        return _tree(filters)
+    except RecursionError:
+        raise InvalidFilterError("the filters are nested too deep; put them side by side") from None
 
 
 def narrowed(
@@ -75,10 +70,23 @@ def narrowed(
     return found
 
 
-def _part(each: MetadataFilter | MetadataFilters) -> Filter:
-    if isinstance(each, MetadataFilters):
-        nested = as_filter(each)
-        return And() if nested is None else nested
+def _tree(filters: MetadataFilters) -> Filter | None:
+    """``filters`` as a filter; None if they let everything through, empty groups within them included."""
+    if not isinstance(filters, MetadataFilters):
+        raise UnsupportedFilterError(f"filters is a MetadataFilters of LlamaIndex's, not {type(filters).__name__}")
+    parts = [_tree(each) if isinstance(each, MetadataFilters) else _one(each) for each in filters.filters]
+    given = [part for part in parts if part is not None]
+    condition = FilterCondition.AND if filters.condition is None else filters.condition
+    if condition == FilterCondition.AND:
+        return And(*given) if given else None
+    if condition == FilterCondition.OR:
+        return Or(*given) if given and len(given) == len(parts) else None
+    if not parts:
+        return None
+    return Not(Or(*given)) if len(given) == len(parts) else Or()  # none of them, which is how LlamaIndex reads it
+
+
+def _one(each: MetadataFilter) -> Filter:
     return _OPERATORS[each.operator](F((each.key,)), each)
 
 

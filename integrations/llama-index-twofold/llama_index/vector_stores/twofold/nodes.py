@@ -47,20 +47,23 @@ def as_record(node: BaseNode, namespace: tuple[str, ...]) -> NewRecord:
         InvalidRecordError: its id, text or metadata cannot be stored; the message says why. Metadata is JSON; what
             JSON has no word for becomes what LlamaIndex itself makes of it: a date its ISO text, a tuple a list.
     """
-    text = node.get_content(metadata_mode=MetadataMode.EMBED)
+    if not isinstance(node, BaseNode):
+        raise InvalidRecordError(f"nodes is a list of LlamaIndex's nodes, and {type(node).__name__} is none of them")
     try:
-        metadata = to_jsonable_python(node.metadata)
+        text = node.get_content(metadata_mode=MetadataMode.EMBED)
+        return NewRecord(
+            text=text,
+            id=node.node_id,
+            namespace=namespace,
+            source=node.ref_doc_id,
+            metadata=to_jsonable_python(node.metadata),
+            payload={_PAYLOAD: _payload(node, text)},
+            vector=as_vector(node.embedding),
+        )
+    except InvalidRecordError as error:
+        raise InvalidRecordError(f"node {node.node_id!r} cannot be stored: {error}") from None
     except _NOT_JSON as error:
-        raise InvalidRecordError(f"the metadata of node {node.node_id!r} cannot be stored as JSON: {error}") from None
-    return NewRecord(
-        text=text,
-        id=node.node_id,
-        namespace=namespace,
-        source=node.ref_doc_id,
-        metadata=metadata,
-        payload={_PAYLOAD: _payload(node, text)},
-        vector=as_vector(node.embedding),
-    )
+        raise InvalidRecordError(f"node {node.node_id!r} cannot be stored as JSON: {error}") from None
 
 
 def node_of(record: Record) -> BaseNode:
@@ -116,10 +119,7 @@ def _payload(node: BaseNode, text: str) -> dict[str, Any]:
     if own is not None and text.endswith(own):
         start = len(text) - len(own)
         _put_text(data, "")
-    try:
-        told = to_json(data, inf_nan_mode="constants").decode()  # one text is checked and copied faster than many
-    except _NOT_JSON as error:
-        raise InvalidRecordError(f"node {node.node_id!r} cannot be stored as JSON: {error}") from None
+    told = to_json(data, inf_nan_mode="constants").decode()  # one text is checked and copied faster than many
     return {_NODE: told, _TYPE: ObjectType(node.get_type()).value, _START: start, _DIGEST: _digest(text)}
 
 
