@@ -6,7 +6,7 @@ import asyncio
 import marshal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from langgraph.store.base import Op
 
@@ -16,8 +16,26 @@ __all__ = ["Coalescer"]
 
 Translate: TypeAlias = Callable[[Op], Asked]
 Run: TypeAlias = Callable[[Sequence[Asked]], Awaitable[Sequence[Any]]]
-Waiting: TypeAlias = dict[asyncio.Future[Any], Asked]
-"""Who waits, and for what, in order."""
+
+
+class _Waiting:
+    """Who waits, and for what, in order. Two lists, since thousands of pairs would keep the garbage collector busy."""
+
+    __slots__ = ("asked", "futures")
+
+    def __init__(self, futures: list[asyncio.Future[Any]], asked: list[Asked]) -> None:
+        self.futures = futures
+        self.asked = asked
+
+    def __bool__(self) -> bool:
+        return bool(self.futures)
+
+    def still(self) -> _Waiting:
+        """Those that were not cancelled."""
+        if not any(future.done() for future in self.futures):
+            return self
+        kept = [place for place, future in enumerate(self.futures) if not future.done()]
+        return _Waiting([self.futures[place] for place in kept], [self.asked[place] for place in kept])
 
 
 class Coalescer:
@@ -35,6 +53,11 @@ class Coalescer:
         self._translate: Final = translate
         self._run: Final = run
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
+        self._latest: tuple[Callable[[], asyncio.AbstractEventLoop | None], _Queue] = (
+            lambda: None,
+            _Queue(translate, run),
+        )
+        """The loop that asked last, if it is still there, and its queue: nearly always the one that asks next."""
 
     def submit(self, op: Op) -> asyncio.Future[Any]:
         """The result of ``op``, run with whatever else is asked for in this tick; for the running loop.
@@ -43,10 +66,17 @@ class Coalescer:
             ValueError: ``op`` cannot be carried out.
         """
         loop = asyncio.get_running_loop()
+        running, queue = self._latest
+        if running() is not loop:
+            queue = self._queue_of(loop)
+        return queue.put(op, loop)
+
+    def _queue_of(self, loop: asyncio.AbstractEventLoop) -> _Queue:
         queue = self._queues.get(loop)
         if queue is None:
             queue = self._queues.setdefault(loop, _Queue(self._translate, self._run))
-        return queue.put(op, loop)
+        self._latest = ref(loop), queue
+        return queue
 
 
 class _Queue:
@@ -55,10 +85,10 @@ class _Queue:
     def __init__(self, translate: Translate, run: Run) -> None:
         self._translate = translate
         self._run = run
-        self._asked: Waiting = {}
         self._translated: dict[bytes, Asked] = {}
         """What was asked for in this tick, by :func:`_spelled`."""
-        self._writes: Waiting = {}
+        self._will_flush = False
+        self._reads, self._writes = _Waiting([], []), _Waiting([], [])
         self._writer: asyncio.Task[None] | None = None
         self._readers: set[asyncio.Task[None]] = set()
 
@@ -69,46 +99,52 @@ class _Queue:
             asked = self._translate(op)
             if spelled:
                 self._translated[spelled] = asked
-        if not self._asked:
+        if not self._will_flush:
+            self._will_flush = True
             loop.call_soon(self._flush)
         future = loop.create_future()
-        self._asked[future] = asked
+        waiting = self._reads if asked.written is None else self._writes
+        waiting.futures.append(future)
+        waiting.asked.append(asked)
         return future
 
     def _flush(self) -> None:
-        reads: Waiting = {}
-        for future, asked in self._asked.items():
-            (reads if asked.written is None else self._writes)[future] = asked
-        self._asked, self._translated = {}, {}
-        if reads:
+        self._will_flush = False
+        self._translated = {}
+        if self._reads:
+            reads, self._reads = self._reads, _Waiting([], [])
             reader = asyncio.ensure_future(self._carry_out(reads))
             self._readers.add(reader)
             reader.add_done_callback(self._readers.discard)
-        if self._writes and (self._writer is None or self._writer.done()):
+        if self._writes and self._writer is None:
             self._writer = asyncio.ensure_future(self._write())
 
     async def _write(self) -> None:
-        while self._writes:
-            writes, self._writes = self._writes, {}
-            await self._carry_out(writes)
-
-    async def _carry_out(self, batch: Waiting) -> None:
-        wanted = {future: asked for future, asked in batch.items() if not future.done()}
         try:
-            results = await self._run(list(wanted.values()))
+            while self._writes:
+                writes, self._writes = self._writes, _Waiting([], [])
+                await self._carry_out(writes)
+        finally:
+            self._writer = None  # it knows the loop, which could else not be forgotten
+
+    async def _carry_out(self, batch: _Waiting) -> None:
+        wanted = batch.still()
+        futures = wanted.futures
+        try:
+            results = await self._run(wanted.asked)
         except asyncio.CancelledError:
-            for future in wanted:
+            for future in futures:
                 future.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it is theirs who asked
-            if len(wanted) > 1:  # nothing of it was done: find out whose it is
-                for future, asked in wanted.items():
-                    await self._carry_out({future: asked})
-            for future in wanted:
+            if len(futures) > 1:  # nothing of it was done: find out whose it is
+                for future, asked in zip(futures, wanted.asked, strict=True):
+                    await self._carry_out(_Waiting([future], [asked]))
+            for future in futures:
                 if not future.done():
                     future.set_exception(error)
         else:
-            for future, result in zip(wanted, results, strict=True):
+            for future, result in zip(futures, results, strict=True):
                 if not future.done():
                     future.set_result(result)
 

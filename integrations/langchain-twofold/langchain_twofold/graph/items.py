@@ -9,7 +9,7 @@ from langgraph.store.base import Item, SearchItem
 
 from twofold import Record
 
-__all__ = ["as_json", "item", "search_item"]
+__all__ = ["Values", "as_json", "item", "search_item"]
 
 
 def as_json(value: Any) -> Any:
@@ -25,10 +25,29 @@ def as_json(value: Any) -> Any:
     return value
 
 
-def item(record: Record) -> Item:
-    """A record as an item, with a value of its own."""
+class Values:
+    """The values of records, for callers who may change them: a record's own the first time, then copies of it.
+
+    None is asked for a second time after somebody had the first.
+    """
+
+    def __init__(self) -> None:
+        self._given: set[int] = set()
+
+    def __call__(self, record: Record) -> dict[str, Any]:
+        """A dict that nobody else has. The record is kept alive by who asks."""
+        own = record.metadata
+        if id(own) in self._given or not isinstance(own, dict):
+            copied: dict[str, Any] = as_json(own)
+            return copied
+        self._given.add(id(own))
+        return own
+
+
+def item(record: Record, value: dict[str, Any]) -> Item:
+    """A record as an item with this value."""
     return Item(
-        value=as_json(record.metadata),
+        value=value,
         key=record.id,
         namespace=record.namespace,
         created_at=record.created_at,
@@ -36,12 +55,12 @@ def item(record: Record) -> Item:
     )
 
 
-def search_item(record: Record, score: float | None) -> SearchItem:
-    """A record as an item that was searched for, with a value of its own."""
+def search_item(record: Record, value: dict[str, Any], score: float | None) -> SearchItem:
+    """A record as an item that was searched for, with this value."""
     return SearchItem(
         namespace=record.namespace,
         key=record.id,
-        value=as_json(record.metadata),
+        value=value,
         created_at=record.created_at,
         updated_at=record.event_at or record.updated_at,
         score=score,

@@ -35,7 +35,7 @@ def checked_namespaces(op: Op) -> None:
 
 
 def _checked(namespace: object) -> None:
-    if isinstance(namespace, str) or not isinstance(namespace, Sequence):
+    if type(namespace) is not tuple and (isinstance(namespace, str) or not isinstance(namespace, Sequence)):
         raise InvalidNamespaceError(f"a namespace is a tuple of words, e.g. ('users', 'u1'), not {namespace!r}")
     for label in namespace:
         if not isinstance(label, str) or not label or "." in label or "\0" in label:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
@@ -72,7 +73,7 @@ class Translation:
             return Get(str(op.key), tuple(op.namespace))
         if isinstance(op, SearchOp):
             prefix = tuple(op.namespace_prefix)
-            where = _both(A.namespace.prefix(prefix) if prefix else None, as_filter(op.filter))
+            where = _both(_below(prefix) if prefix else None, as_filter(op.filter))
             if not op.query:
                 return ListRecords(where, "-event_at", op.limit, op.offset)
             return Search(op.query, op.limit, op.offset, where, self._mode, self._params)
@@ -93,7 +94,7 @@ class Translation:
         now = self._clock()
         return Add(
             NewRecord(
-                fields={self._field: texts} if texts else {},
+                fields={self._field: texts if len(texts) > 1 else texts[0]} if texts else {},
                 id=key,
                 namespace=namespace,
                 metadata=value,
@@ -110,6 +111,12 @@ def minutes_to_live(record: Record) -> timedelta | None:
     payload = record.payload
     minutes = payload.get(_TTL) if isinstance(payload, dict) else None
     return None if minutes is None else timedelta(minutes=minutes)
+
+
+@lru_cache(maxsize=1024)
+def _below(prefix: tuple[str, ...]) -> Filter:
+    """What is in a namespace and below it."""
+    return A.namespace.prefix(prefix)
 
 
 def _both(first: Filter | None, second: Filter | None) -> Filter | None:

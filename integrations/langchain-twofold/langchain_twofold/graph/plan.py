@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
-from langgraph.store.base import GetOp, ListNamespacesOp, Result, SearchItem, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, Result, SearchOp
 
-from langchain_twofold.graph.items import item, search_item
+from langchain_twofold.graph.items import Values, as_json, item, search_item
 from langchain_twofold.graph.namespaces import matching
 from langchain_twofold.graph.operations import Asked, minutes_to_live
 from twofold import Hit, Record, SearchResult
@@ -49,8 +49,9 @@ class Plan:
             cosines: whether a hit's score is its raw cosine.
         """
         results: list[Result] = [None] * len(self._asked)
+        given = Values()
         for place, answer in self._reads:
-            results[place] = _result(self._asked[place], found[answer], cosines=cosines)
+            results[place] = _result(self._asked[place], found[answer], given, cosines=cosines)
         return results
 
     def to_refresh(self, found: Sequence[Any]) -> Iterator[Record]:
@@ -59,6 +60,8 @@ class Plan:
         for place, answer in self._reads:
             op = self._asked[place].op
             if not isinstance(op, GetOp | SearchOp) or not op.refresh_ttl:
+                continue
+            if not found[answer]:
                 continue
             read = [found[answer]] if isinstance(op, GetOp) else found[answer]
             records = [each.record if isinstance(each, Hit) else each for each in read]
@@ -71,16 +74,16 @@ class Plan:
                     yield record
 
 
-def _result(asked: Asked, answer: Any, *, cosines: bool) -> Result:
+def _result(asked: Asked, answer: Any, values: Values, *, cosines: bool) -> Result:
     if isinstance(asked.op, GetOp):
-        return None if answer is None else item(answer)
+        return None if answer is None else item(answer, values(answer))
     if isinstance(asked.op, ListNamespacesOp):
         return matching(asked.op, answer)
     if isinstance(answer, SearchResult):
-        return [_found(hit, cosines=cosines) for hit in answer]
-    return [search_item(record, None) for record in answer]
+        return [search_item(hit.record, as_json(hit.record.metadata), _score(hit, cosines=cosines)) for hit in answer]
+    return [search_item(record, values(record), None) for record in answer]
 
 
-def _found(hit: Hit, *, cosines: bool) -> SearchItem:
+def _score(hit: Hit, *, cosines: bool) -> float:
     vector = hit.explanation.legs.get("vector")
-    return search_item(hit.record, vector.raw if cosines and vector is not None else hit.score)
+    return vector.raw if cosines and vector is not None else hit.score

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Self, get_args
 
-from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
+from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
 
 import twofold
 from langchain_twofold.graph.coalescing import Coalescer
 from langchain_twofold.graph.index import TextsOfItems, embedder_of
 from langchain_twofold.graph.operations import Asked, Translation, minutes_to_live
 from langchain_twofold.graph.plan import Plan
+from langchain_twofold.graph.single import SingleOperations
 from langchain_twofold.graph.sweeping import Sweeper
 from langchain_twofold.opening import Holding, Path, held, settings_of
 from twofold import (
     Access,
+    AccessError,
     ConfigurationError,
     HybridStore,
     Record,
@@ -33,7 +36,11 @@ _DEFAULT_INTERVAL: Final = 5.0
 """Minutes between two sweeps, where the configuration does not say."""
 
 
-class TwofoldStore(Holding, BaseStore):
+_NOT_REFRESHED: Final = (RecordNotFoundError, AccessError)
+"""Why what was read does not live longer: it was deleted meanwhile, or whoever reads it may not change it."""
+
+
+class TwofoldStore(Holding, SingleOperations):
     """LangGraph's long-term memory in one SQLite file, found by meaning and by keyword, sync and async in one object.
 
     A namespace is a boundary: what lies beside it is never reached, whatever characters it holds. All operations of a
@@ -141,7 +148,7 @@ class TwofoldStore(Holding, BaseStore):
         for record in plan.to_refresh(found):
             try:
                 self._store.update(**self._refreshing(record))
-            except RecordNotFoundError:  # deleted meanwhile
+            except _NOT_REFRESHED:
                 continue
         return self._results(plan, found)
 
@@ -149,7 +156,7 @@ class TwofoldStore(Holding, BaseStore):
         """Async twin of :meth:`batch`. A single operation shares its transaction with those of the same tick."""
         asked = list(ops)
         if len(asked) == 1:
-            return [await self._coalescer.submit(asked[0])]
+            return [await self._submit(asked[0])]
         return await self._arun([self._translated(op) for op in asked])
 
     def sweep_ttl(self) -> int:
@@ -195,13 +202,16 @@ class TwofoldStore(Holding, BaseStore):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, search_mode={self._mode!r})"
 
+    def _submit(self, op: Op) -> asyncio.Future[Any]:
+        return self._coalescer.submit(op)
+
     async def _arun(self, asked: Sequence[Asked]) -> list[Result]:
         plan = Plan(asked)
         found = await self._store.abatch(plan.operations, access=self._access)
         for record in plan.to_refresh(found):
             try:
                 await self._store.aupdate(**self._refreshing(record))
-            except RecordNotFoundError:
+            except _NOT_REFRESHED:
                 continue
         return self._results(plan, found)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,84 @@ async def test_whoever_is_cancelled_takes_nobody_along(store: TwofoldStore) -> N
     assert isinstance(results[1], asyncio.CancelledError)
     await store.aput(("a",), "after", {"n": 9})
     assert {"0", "2", "after"} <= set(keys(await store.asearch(("a",))))
+
+
+async def test_one_method_asks_for_what_its_sync_twin_asks_for(store: TwofoldStore) -> None:
+    """Our async methods make operations of their own, since thousands of them shall cost little."""
+    made: list[Any] = []
+
+    class Recorded(TwofoldStore):
+        def batch(self, ops: Any) -> list[Any]:
+            made.extend(ops)
+            return super().batch(made[-1:])
+
+        def _submit(self, op: Any) -> Any:
+            made.append(op)
+            return super()._submit(op)
+
+    path = ("a", "b")
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("put", (path, "k", {"n": 1}), {}),
+        ("put", (path, 1, {"n": 1}), {"ttl": None}),
+        ("put", (path, "k", {"n": 1}, ["n"]), {"ttl": 3}),
+        ("get", (path, "k"), {}),
+        ("get", (path, 1), {"refresh_ttl": False}),
+        ("search", ((),), {}),
+        ("search", (path,), {"query": "x", "filter": {"n": 1}, "limit": 3, "offset": 1, "refresh_ttl": True}),
+        ("list_namespaces", (), {}),
+        ("list_namespaces", (), {"prefix": ("a", "*"), "suffix": ("b",), "max_depth": 2, "limit": 3, "offset": 1}),
+        ("delete", (path, 1), {}),
+    ]
+    for ttl in (None, {}, {"default_ttl": 5}, {"refresh_on_read": False}, {"default_ttl": None}):
+        with Recorded(store.store, ttl=ttl) as recorded:  # type: ignore[arg-type]
+            for name, positional, named in calls:
+                getattr(recorded, name)(*positional, **named)
+                await getattr(recorded, f"a{name}")(*positional, **named)
+                *_, synchronous, asynchronous = made
+                assert asynchronous == synchronous, name
+    assert len(made) == 5 * 2 * len(calls)
+
+
+@pytest.mark.parametrize("namespace", [(), ("langgraph", "x"), ("a.b",), ("",), ("a\0",), (1,), "a"])
+async def test_one_method_refuses_what_its_sync_twin_refuses(store: TwofoldStore, namespace: Any) -> None:
+    for name, more in (("put", ("k", {"n": 1})), ("get", ("k",)), ("search", ()), ("delete", ("k",))):
+        refused = [await _refusal(getattr(store, each), namespace, *more) for each in (name, f"a{name}")]
+        assert refused[0] == refused[1], name
+
+
+async def _refusal(method: Any, *arguments: Any) -> type[BaseException] | None:
+    try:
+        result = method(*arguments)
+        if asyncio.iscoroutine(result):
+            await result
+    except ValueError as error:
+        return type(error)
+    return None
+
+
+def test_a_loop_that_has_ended_is_forgotten(store: TwofoldStore) -> None:
+    loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+
+    async def work() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await store.aput(("a",), "k", {"n": 1})
+        await store.aget(("a",), "k")
+
+    asyncio.run(work())
+    gc.collect()
+    assert loops[0]() is None
+
+
+async def test_an_item_may_be_changed_and_nobody_else_sees_it(store: TwofoldStore) -> None:
+    await store.aput(("a",), "k", {"text": "kettle", "list": [1]})
+    got, listed, searched = await asyncio.gather(
+        store.aget(("a",), "k"), store.asearch(("a",)), store.asearch(("a",), query="kettle")
+    )
+    for item in (got, listed[0], searched[0]):  # type: ignore[index]
+        assert item.value["list"] == [1]  # type: ignore[union-attr]
+        item.value["list"].append(2)  # type: ignore[union-attr]
+    assert store.last_result is not None
+    assert store.last_result[0].record.metadata["list"] == [1]
 
 
 def test_one_object_serves_several_loops_and_threads(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("langgraph.store.base", reason="langgraph is not installed")
 
 
+import twofold
 from langchain_twofold import TwofoldStore
 from twofold.testing import FakeClock
 
@@ -88,3 +89,18 @@ def test_the_sweeper_sweeps_and_stops(clock: FakeClock) -> None:
         assert store.stop_ttl_sweeper()
         with pytest.raises(ValueError, match="sweep_interval_minutes"):
             store.start_ttl_sweeper(-1)
+
+
+async def test_who_may_only_read_an_item_reads_it_and_does_not_make_it_live_longer(clock: FakeClock) -> None:
+    with twofold.open(":memory:", settings=twofold.StoreSettings(clock=clock)) as shared:
+        everybodys = TwofoldStore(shared)
+        anns = TwofoldStore(shared, access=twofold.Access(user="ann"))
+        everybodys.put(("a",), "k", {"text": "kettle"}, ttl=10)
+        clock.advance(minutes=6)
+        assert anns.get(("a",), "k") is not None
+        assert await anns.aget(("a",), "k") is not None
+        for query in (None, "kettle"):
+            assert [item.key for item in anns.search(("a",), query=query)] == ["k"]
+            assert [item.key for item in await anns.asearch(("a",), query=query)] == ["k"]
+        clock.advance(minutes=6)
+        assert anns.get(("a",), "k") is everybodys.get(("a",), "k") is None

@@ -69,6 +69,36 @@ async def test_a_graph_remembers(store: TwofoldStore) -> None:
     assert (await graph.ainvoke({"said": "which kettle", "known": 0}))["known"] == 1
 
 
+def test_a_graph_with_a_checkpointer_has_two_files(tmp_path: Path) -> None:
+    """As the how-to has it: the thread in one file, what outlives it in another."""
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="langgraph-checkpoint-sqlite is not installed")
+    from langgraph.graph import END, START, MessagesState, StateGraph
+    from langgraph.runtime import Runtime
+
+    def remember(state: MessagesState, runtime: Runtime) -> dict[str, Any]:
+        assert runtime.store is not None
+        known = len(runtime.store.search(("said",)))
+        runtime.store.put(("said",), str(known), {"text": state["messages"][-1].text})
+        return {"messages": [("ai", str(known))]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("remember", remember)  # type: ignore[arg-type]
+    builder.add_edge(START, "remember")
+    builder.add_edge("remember", END)
+    threads = tmp_path / "threads.db"
+    for turn in range(4):
+        thread = str(turn % 2)
+        with (
+            sqlite.SqliteSaver.from_conn_string(str(threads)) as checkpointer,
+            TwofoldStore(tmp_path / "memory.db") as store,
+        ):
+            graph = builder.compile(checkpointer=checkpointer, store=store)
+            state = graph.invoke({"messages": [("user", f"turn {turn}")]}, {"configurable": {"thread_id": thread}})
+            assert len(state["messages"]) == 2 * (turn // 2 + 1)  # its own thread's
+            assert state["messages"][-1].text == str(turn)  # and everything that is remembered
+            assert store.store.check().ok
+
+
 async def test_langmems_tools_run_on_it(store: TwofoldStore) -> None:
     langmem = pytest.importorskip(
         "langmem", reason="langmem is not installed, or not for this langchain", exc_type=ImportError
