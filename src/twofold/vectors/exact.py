@@ -215,7 +215,7 @@ class ExactIndex:
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """Those of ``keys`` (sorted, none twice) that have a vector, and the cosine of each one's best, which is the
-        number that :meth:`search` gives.
+        number that :meth:`search` gives; in any order.
 
         Raises:
             InvalidVectorError: as for :meth:`search`.
@@ -224,7 +224,8 @@ class ExactIndex:
         rows = self.rows_of(keys)
         at = np.arange(self._size) if rows is None else rows
         scores = exact_cosines(self._buffers.vectors, query, at, self._buffers.lengths)
-        return best_of_each(self._buffers.keys[at], scores, max(1, len(at)))
+        own = self._buffers.keys[at]
+        return best_of_each(own, scores, max(1, len(at))) if self.repeats else (own, scores)
 
     # -- searching ----------------------------------------------------------------------------------------------
 
