@@ -25,6 +25,8 @@ LEAST_ROWS: Final = 2048
 """From how many vectors on there are codes; below, numpy is as quick (``python -m tests.benchmarks indexes``)."""
 _LEAST_VISIBLE: Final = 1024
 """Of fewer visible rows each is looked at."""
+_LEAST_SHARE: Final = 0.12
+"""Of a smaller share of visible rows too: asking of each code whether it counts costs more than it saves."""
 _TAIL: Final = 256
 """How many new rows are looked at beside the codes before they get codes of their own."""
 _MOST_FETCHED: Final = 2048
@@ -164,7 +166,7 @@ class FlatIndex:
         rows = self._rows.rows_of(visible_keys)
         visible = self._rows.size if rows is None else len(rows)
         fetched = max(_LEAST_FETCHED, _FETCHED * limit)
-        if self._codes is None or limit < 1 or visible < _LEAST_VISIBLE:
+        if self._codes is None or limit < 1 or visible < max(_LEAST_VISIBLE, _LEAST_SHARE * self._rows.size):
             return self._rows.search_rows(query, rows, limit)
         among, tail = self._among(rows), self._tail(rows)
         while fetched <= min(_MOST_FETCHED, visible // 4):
