@@ -179,14 +179,14 @@ class CompactIndex:
         """The same index with codes of what is new; see :class:`VectorIndex`."""
         if len(self._recent) < _FOLDED:
             return self
-        rows = self._recent.rows_of(None)
-        at = np.arange(self._recent.size) if rows is None else rows
-        units = self._recent.unit_vectors(at)
+        recent = self._recent.parts()
+        own, vectors = recent["keys"].astype(np.int64, copy=False), recent["vectors"].astype(np.float32, copy=False)
+        units = _units(vectors)
         fits = self._codes.fits(units)
         if np.count_nonzero(fits) < _FOLDED or not self._codes.add(len(self._keys), units[fits]):
             return self  # it does not fit in, or another future of this index has gone there
-        own = self._recent.row_keys[at]
-        rest = ExactIndex.empty(self.dimension).updated(own[:0], own[~fits], units[~fits])
+        # As they are, not at a length of 1: a cosine is exact only of a vector's own numbers.
+        rest = ExactIndex.empty(self.dimension).updated(own[:0], own[~fits], vectors[~fits])
         alive = self._alive
         if alive is not None:
             alive = np.concatenate([alive, np.ones(np.count_nonzero(fits), dtype=np.bool_)])

@@ -98,6 +98,20 @@ def test_changes_are_seen_before_and_after_they_have_codes() -> None:
         assert_same(index, file, exact, vectors[gone[0]])
 
 
+def test_what_fits_in_no_code_keeps_its_numbers_when_the_others_get_theirs() -> None:
+    vectors = clustered(4000)
+    index, exact, file = filled(vectors)
+    new = np.arange(4000, 5500)
+    more = clustered(1500, seed=4)
+    more[::5] = np.eye(32, dtype=np.float32)[new[::5] % 32] + np.float32(0.01) * more[::5]
+    file.keys, file.vectors = np.arange(5500), np.concatenate([vectors, more])
+    index, exact = index.updated(NONE, new, more), exact.updated(NONE, new, more)
+    folded = index.prepared()
+    assert folded is not index
+    for query in (more[5], more[6], more[10] + more[15]):
+        assert_same(folded, file, exact, query)
+
+
 def test_many_equal_ones_are_all_there() -> None:
     vectors = clustered(9000)
     vectors[1000:7000] = vectors[7]
