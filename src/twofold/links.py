@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -219,15 +220,16 @@ def _nearest_of(writer: Writer, record: Meaning, threshold: float, at: datetime)
     visible = _of_one_owner(record, at)
     near: dict[int, float] = {}
     rows = _unit_rows(record.vectors)
-    for vector in () if rows is None or writer.fingerprint is None else rows:
+    if rows is None or writer.fingerprint is None:
+        return near
+    try:
         # One more than wanted, for the record itself may be there already, with its former text.
-        try:
-            found = writer.nearest(vector, visible, MOST_ALIKE + 1).candidates
-        except SearchUnavailableError:  # the index is being built: no link is worth failing a write for
-            return {}
-        for key, cosine in found:
-            if cosine >= threshold:
-                near[key] = max(cosine, near.get(key, cosine))
+        found = writer.nearest_many(list(rows), visible, MOST_ALIKE + 1)
+    except SearchUnavailableError:  # the index is being built: no link is worth failing a write for
+        return near
+    for key, cosine in chain.from_iterable(each.candidates for each in found):
+        if cosine >= threshold:
+            near[key] = max(cosine, near.get(key, cosine))
     return near
 
 

@@ -35,6 +35,7 @@ from twofold.backends.sqlite.keyword import match_expression
 __all__ = [
     "Report",
     "adding",
+    "batches",
     "beside_rivals",
     "filtering",
     "hybrids",
@@ -50,6 +51,8 @@ Report: TypeAlias = "dict[str, dict[str, Any]]"
 
 _TOP: Final = 30
 _NEAREST: Final = 10
+_ROUNDS: Final = 10
+"""How often a batch of all questions is asked."""
 _POOL: Final = 100
 """What a leg gives by default."""
 _AT_A_TURN: Final = 5
@@ -119,6 +122,28 @@ def beside_rivals(collection: Collection, path: Path, rivals: Mapping[str, Conte
             report[name]["recall@10"] = recall(
                 collection, _by_question(taken[name]), best_cosines(collection, _NEAREST)
             )
+    return report
+
+
+def batches(collection: Collection, path: Path) -> Report:
+    """All questions in one call, beside one by one; the vectors alone too, for words share nothing."""
+    questions, vectors = collection.questions.mixed, list(collection.query_vectors)
+    report: Report = {}
+    with open_store(path, collection) as store:
+        settle(store, collection)
+        for mode in ("hybrid", "vector"):
+
+            def together(_: int, mode: str = mode) -> Any:
+                return store.search_many(questions, vectors=vectors, mode=mode)
+
+            def apart(_: int, mode: str = mode) -> Any:
+                pairs = zip(questions, vectors, strict=True)
+                return [store.search(text, vector=vector, mode=mode) for text, vector in pairs]
+
+            taken = in_turns({"together": timed(together, _nothing), "apart": timed(apart, _nothing)}, _ROUNDS)
+            one, other = taken["together"], taken["apart"]
+            report[f"{mode}, all in one call"] = row(one)
+            report[f"{mode}, one by one"] = row(other, **{"one call is faster, times": times_faster(other, one)})
     return report
 
 

@@ -69,19 +69,22 @@ class Snapshots(RuleBasedStateMachine):
 
     @rule(
         snapshot=snapshots,
-        query=VECTORS,
+        queries=st.lists(VECTORS, min_size=1, max_size=4),
         visible=st.none() | st.sets(KEYS | st.integers(10**17, 10**18)),
         limit=st.integers(0, 15),
     )
     def search(
-        self, snapshot: tuple[ExactIndex, list[Entry]], query: list[float], visible: set[int] | None, limit: int
+        self, snapshot: tuple[ExactIndex, list[Entry]], queries: list[list[float]], visible: set[int] | None, limit: int
     ) -> None:
         index, entries = snapshot
         seen = None if visible is None else np.array(sorted(visible), dtype=np.int64)
-        keys, scores = index.search(np.array(query, dtype=np.float32), seen, limit)
-        expected = oracle(entries, query, visible, limit)
-        assert keys.tolist() == [key for key, _ in expected]
-        assert np.abs(scores - np.array([score for _, score in expected])).max(initial=0.0) <= 1e-12
+        found = index.search_many([np.array(query, dtype=np.float32) for query in queries], seen, limit)
+        for query, (keys, scores) in zip(queries, found, strict=True):
+            expected = oracle(entries, query, visible, limit)
+            assert keys.tolist() == [key for key, _ in expected]
+            assert np.abs(scores - np.array([score for _, score in expected])).max(initial=0.0) <= 1e-12
+            one_key, one_score = index.search(np.array(query, dtype=np.float32), seen, limit)
+            assert (one_key.tolist(), one_score.tolist()) == (keys.tolist(), scores.tolist())
 
     @rule(snapshot=snapshots)
     def count(self, snapshot: tuple[ExactIndex, list[Entry]]) -> None:

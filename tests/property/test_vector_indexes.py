@@ -18,6 +18,7 @@ from twofold.vectors import (
     empty_index,
     faiss_problem,
     flat,
+    proposals,
 )
 
 pytestmark = pytest.mark.skipif(faiss_problem() is not None, reason="the extra faiss is not installed")
@@ -44,10 +45,9 @@ def _small_structures() -> Any:
         patch.setattr(approximate, "_TAIL", 16)
         patch.setattr(flat, "LEAST_ROWS", 100)
         patch.setattr(flat, "_LEAST_VISIBLE", 40)
-        patch.setattr(flat, "_LEAST_FETCHED", 4)
+        patch.setattr(proposals, "_LEAST_FETCHED", 4)
         patch.setattr(flat, "_TAIL", 16)
         patch.setattr(compact, "_FOLDED", 16)
-        patch.setattr(compact, "_LEAST_FETCHED", 4)
         yield
 
 
@@ -98,8 +98,13 @@ def test_it_finds_what_the_exact_index_finds(
         visible = None
         if visible_share < 1:
             visible = np.flatnonzero(chance.random(5000) < visible_share)
-        query = chance.standard_normal(DIMENSION).astype(np.float32)
+        query, *others = queries = chance.standard_normal((4, DIMENSION)).astype(np.float32)
         found, truth = (each.search(query, visible, limit) for each in (index.reading(stored), exact))
+        together = index.reading(stored).search_many(list(queries), visible, limit)
+        apart = [found, *(index.reading(stored).search(other, visible, limit) for other in others)]
+        assert [[each.tolist() for each in one] for one in together] == [
+            [each.tolist() for each in one] for one in apart
+        ]
         if choice in APPROXIMATE:
             scores = dict(zip(*(each.tolist() for each in exact.search(query, visible, 10**6)), strict=True))
             assert all(scores[key] == score for key, score in zip(*(each.tolist() for each in found), strict=True))

@@ -404,6 +404,17 @@ class Reader(Protocol):
         """
         ...
 
+    def nearest_many(
+        self, vectors: Sequence[npt.NDArray[np.float32]], visible: Visibility, limit: int
+    ) -> list[Nearest]:
+        """What :meth:`nearest` gives for each of some vectors, cheaper than one by one where a backend can share the
+        work: some dozens at a time, as all that is scored for them may be held at once.
+
+        Raises:
+            SearchUnavailableError: as for :meth:`nearest`.
+        """
+        ...
+
     def cosines(self, vector: npt.NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
         """The best cosine of each of these records, the same number that :meth:`nearest` gives; those without a vector
         are left out. Not checked for access: the keys come from the other leg.

@@ -6,6 +6,7 @@ rest within one snapshot, and asks the reranker, if there is one, when that is c
 =============  =====================================================================================================
 ``request``    what is asked, checked and embedded
 ``hyde``       what is written that might answer a question, for the vector leg
+``neighbours`` what is nearest to the vectors of several phrasings, looked up together
 ``legs``       what each leg finds, and the scores that one leg has of what the other found
 ``order``      fusion, priors, and the total order of all that was found
 ``reordering`` a reranker's order, and hits that differ from each other

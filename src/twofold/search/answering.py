@@ -20,6 +20,7 @@ from twofold.ranking import Reached, linked_score
 from twofold.search.explain import Diary, Told, explanations
 from twofold.search.hyde import Written
 from twofold.search.legs import Answers, run_legs
+from twofold.search.neighbours import Neighbours, neighbours_of
 from twofold.search.order import Ranking, rank
 from twofold.search.reordering import Likeness, diversify, likeness, rerank
 from twofold.search.request import PreparedSearch
@@ -52,9 +53,10 @@ def answers(
         return []
     visible = prepared[0].request.visible
     with read() as reader:
+        neighbours = neighbours_of(prepared, reader, visible)
         if not any(each.judge for each in prepared):
-            return [answer(each, reader, touched, visible) for each in prepared]
-        waiting = [_gathered(each, reader, visible) for each in prepared]
+            return [_answered(each, reader, visible, neighbours, touched) for each in prepared]
+        waiting = [_gathered(each, reader, visible, neighbours) for each in prepared]
     for each in waiting:
         each.judge()
     if not any(each.found.prepared.request.params.expand for each in waiting):
@@ -63,21 +65,25 @@ def answers(
         return [each.finish(reader, touched) for each in waiting]
 
 
-def answer(
-    prepared: PreparedSearch, reader: Reader, touched: Touched | None = None, visible: Visibility | None = None
-) -> SearchResult:
+def answer(prepared: PreparedSearch, reader: Reader, touched: Touched | None = None) -> SearchResult:
     """Run a search that asks no reranker in ``reader``'s snapshot.
 
     Args:
         prepared: the search.
         reader: the session.
         touched: see :data:`Touched`.
-        visible: what may be found, if that was worked out before. Default: the request's.
 
     Raises:
         SearchUnavailableError: the leg that was asked for by mode, or every leg, cannot answer.
     """
-    found = _find(prepared, reader, prepared.request.visible if visible is None else visible)
+    visible = prepared.request.visible
+    return _answered(prepared, reader, visible, neighbours_of([prepared], reader, visible), touched)
+
+
+def _answered(
+    prepared: PreparedSearch, reader: Reader, visible: Visibility, neighbours: Neighbours, touched: Touched | None
+) -> SearchResult:
+    found = _find(prepared, reader, visible, neighbours)
     params = prepared.request.params
     if params.mmr_lambda is not None:
         diversify(prepared, found.ranking, likeness(prepared, found.answers.legs, found.ranking, reader), found.diary)
@@ -98,9 +104,9 @@ def answer(
 # -- with a reranker ----------------------------------------------------------------------------------------------
 
 
-def _gathered(prepared: PreparedSearch, reader: Reader, visible: Visibility) -> _Gathered:
+def _gathered(prepared: PreparedSearch, reader: Reader, visible: Visibility, neighbours: Neighbours) -> _Gathered:
     """All that may become a hit, with all that is told of it."""
-    found = _find(prepared, reader, visible)
+    found = _find(prepared, reader, visible, neighbours)
     request, ranking = prepared.request, found.ranking
     diverse = request.params.mmr_lambda is not None
     most = max(request.wanted, ranking.pooled if diverse else request.params.rerank)
@@ -171,14 +177,14 @@ class _Found:
     ranking: Ranking
 
 
-def _find(prepared: PreparedSearch, reader: Reader, visible: Visibility) -> _Found:
+def _find(prepared: PreparedSearch, reader: Reader, visible: Visibility, neighbours: Neighbours) -> _Found:
     request = prepared.request
     diary = Diary(trace=request.params.trace)
     if prepared.embed_milliseconds:
         diary.note("embed", lambda: Told({"embedder": prepared.fingerprint}), prepared.embed_milliseconds)
     if prepared.written is not None:
         _note_hyde(diary, prepared.written, request.params)
-    found = run_legs(prepared, reader, visible, diary)
+    found = run_legs(prepared, reader, visible, neighbours, diary)
     ranking = rank(prepared, found.legs, reader)
     diary.note("fuse", lambda: _ranked(ranking, prepared))
     return _Found(prepared, visible, diary, found, ranking)

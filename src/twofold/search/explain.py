@@ -52,6 +52,10 @@ class Diary:
             self._told.append((stage, taken, tell()))
         self._since = perf_counter()  # telling is not the next stage's time
 
+    def count(self, milliseconds: float) -> None:
+        """What goes on took so long besides: its share of work that was done before, for several at once."""
+        self._since -= milliseconds / 1000
+
     def note_leg(self, stage: str, leg: Leg | None, **asked: object) -> None:
         """A leg has answered, or has not."""
         if leg is None:

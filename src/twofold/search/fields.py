@@ -87,7 +87,7 @@ def nearest_by_fields(
     vectors = list({id(vector): vector for vector in queries.values()}.values())
     depth, scores = max(1, limit), dict[int, float]()
     while True:
-        lists = [reader.nearest(vector, visible, depth) for vector in vectors]
+        lists = reader.nearest_many(vectors, visible, depth)
         unknown = {key for found in lists for key, _ in found.candidates}.difference(scores)
         scores |= combined_cosines(reader, queries, sorted(unknown), how)
         cut = [found.candidates[-1].score for found in lists if len(found.candidates) >= depth]

@@ -9,11 +9,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Reader, Visibility
+from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility
 from twofold.errors import InvalidVectorError, SearchUnavailableError
 from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order, leg_name
 from twofold.search.explain import Diary
 from twofold.search.fields import combined_cosines, nearest_by_fields
+from twofold.search.neighbours import Neighbours
 from twofold.search.request import PreparedSearch
 from twofold.text import MAX_TERMS, KeywordQuery
 from twofold.types import Degradation, DegradationCode, Mode
@@ -54,22 +55,33 @@ class Answers:
     degradations: list[Degradation]
 
 
-def run_legs(prepared: PreparedSearch, reader: Reader, visible: Visibility, diary: Diary) -> Answers:
+def run_legs(
+    prepared: PreparedSearch, reader: Reader, visible: Visibility, neighbours: Neighbours, diary: Diary
+) -> Answers:
     """Ask both legs of each phrasing, as far as they are wanted and can answer.
+
+    Args:
+        prepared: the search.
+        reader: the session.
+        visible: what may be found.
+        neighbours: what the vector legs would find, as far as that was looked up before.
+        diary: is told what the legs did.
 
     Raises:
         SearchUnavailableError: none can.
         InvalidVectorError: the vector given is of another length than the stored ones.
     """
-    answers = _legs_of_one(prepared, reader, visible, diary, 1)
+    answers = _legs_of_one(prepared, reader, visible, neighbours, diary, 1)
     for number, other in enumerate(prepared.others, start=2):
-        more = _legs_of_one(other, reader, visible, diary, number)
+        more = _legs_of_one(other, reader, visible, neighbours, diary, number)
         answers.legs |= more.legs
         answers.degradations += [each for each in more.degradations if each not in answers.degradations]
     return answers
 
 
-def _legs_of_one(prepared: PreparedSearch, reader: Reader, visible: Visibility, diary: Diary, number: int) -> Answers:
+def _legs_of_one(
+    prepared: PreparedSearch, reader: Reader, visible: Visibility, neighbours: Neighbours, diary: Diary, number: int
+) -> Answers:
     """The legs of the phrasing of this number, from 1."""
     params = prepared.request.params
     answers = Answers({}, list(prepared.degradations))
@@ -79,7 +91,8 @@ def _legs_of_one(prepared: PreparedSearch, reader: Reader, visible: Visibility, 
         obstacle = _space_obstacle(prepared, reader)
         if obstacle is None:
             try:
-                nearest = _vector_leg(prepared, asked, reader, visible, answers.degradations)
+                found = _nearest(prepared, asked, reader, visible, neighbours, diary)
+                nearest = _vector_leg(prepared, found, answers.degradations)
             except SearchUnavailableError as error:
                 failures.append(error)
                 answers.degradations.append(Degradation(DegradationCode.INDEX_BUILDING, str(error)))
@@ -209,20 +222,32 @@ def _move_neighbours_up(leg: Leg, query: KeywordQuery, reader: Reader, adjacency
 # -- vector -------------------------------------------------------------------------------------------------------
 
 
-def _vector_leg(
-    prepared: PreparedSearch, vector: Vector, reader: Reader, visible: Visibility, degradations: list[Degradation]
-) -> Leg:
-    """The nearest by cosine, none below ``min_similarity``."""
+def _nearest(
+    prepared: PreparedSearch,
+    vector: Vector,
+    reader: Reader,
+    visible: Visibility,
+    neighbours: Neighbours,
+    diary: Diary,
+) -> Nearest:
+    """The nearest by cosine."""
+    if id(prepared) in neighbours:
+        nearest, milliseconds = neighbours[id(prepared)]
+        diary.count(milliseconds)
+        return nearest
+    depth = prepared.request.nearest
+    if prepared.by_field is None:
+        return reader.nearest(vector, visible, depth)
+    how = prepared.request.params.field_aggregation
+    return nearest_by_fields(
+        reader, prepared.by_field, visible, depth, how, lambda scores: in_total_order(scores, tie_breakers(reader))
+    )
+
+
+def _vector_leg(prepared: PreparedSearch, nearest: Nearest, degradations: list[Degradation]) -> Leg:
+    """The nearest, none below ``min_similarity``; and what could not be among them."""
     request = prepared.request
     _, pool = request.params.pools(request.k)
-    depth = max(pool, request.wanted)
-    if prepared.by_field is None:
-        nearest = reader.nearest(vector, visible, depth)
-    else:
-        how = request.params.field_aggregation
-        nearest = nearest_by_fields(
-            reader, prepared.by_field, visible, depth, how, lambda scores: in_total_order(scores, tie_breakers(reader))
-        )
     if nearest.unembedded:
         degradations.append(
             Degradation(

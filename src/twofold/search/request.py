@@ -73,6 +73,12 @@ class SearchRequest:
         return self.offset + self.k
 
     @property
+    def nearest(self) -> int:
+        """How many the vector leg looks for: all of its pool, and of the places that must be right."""
+        _, pool = self.params.pools(self.k)
+        return max(pool, self.wanted)
+
+    @property
     def visible(self) -> Visibility:
         """What may be found."""
         where, params = self.where, self.params

@@ -7,6 +7,7 @@ merged for being near. It is looked for before the write and outside of its tran
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -47,14 +48,13 @@ def near_duplicates(
     with backend.read() as reader:
         if (reader.fingerprint, reader.dimension) != (made.fingerprint, made.dimension):
             return ()
-        for vector in rows:
-            try:
-                found = reader.nearest(vector, visible, MOST_NEAR + 1).candidates  # itself may be among them
-            except SearchUnavailableError:  # a report is not worth failing a write for
-                return ()
-            for key, cosine in found:
-                if cosine >= threshold:
-                    near[key] = max(cosine, near.get(key, cosine))
+        try:
+            found = reader.nearest_many(list(rows), visible, MOST_NEAR + 1)  # itself may be among them
+        except SearchUnavailableError:  # a report is not worth failing a write for
+            return ()
+        for key, cosine in chain.from_iterable(each.candidates for each in found):
+            if cosine >= threshold:
+                near[key] = max(cosine, near.get(key, cosine))
         named = reader.identities(list(near))
     itself = (each.id, each.owner)
     order = sorted(near, key=lambda key: (-near[key], named[key].order))

@@ -35,8 +35,8 @@ class Together(Reading):
         vectors: Iterable[Vectors | None] | None = None,
         as_of: datetime | None = None,
     ) -> list[SearchResult]:
-        """What :meth:`search` gives for each of ``texts``, in order; of one state of the file at one instant, and with
-        the texts sent to the embedder together.
+        """What :meth:`search` gives for each of ``texts``, in order; of one state of the file at one instant, with
+        the texts sent to the embedder together and the vectors of the file compared with several questions at a time.
 
         So many texts go to it at a time as their vectors are remembered (``query_cache_size``). If the embedder fails
         keywords answer, and each result says so.

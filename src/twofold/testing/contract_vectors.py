@@ -239,6 +239,8 @@ class VectorContract:
             writer.insert(record, make_vectors(record, bad))
         with pytest.raises(InvalidVectorError), backend.read() as reader:
             reader.nearest(vector(*bad), seen_by(), 5)
+        with pytest.raises(InvalidVectorError), backend.read() as reader:
+            reader.nearest_many([vector(1, 0), vector(*bad)], seen_by(), 5)
         with backend.read() as reader:
             assert reader.count(seen_by()) == 1
 
@@ -252,6 +254,22 @@ class VectorContract:
         record = make_record("a", "x")
         with pytest.raises(ConfigurationError, match="adopt"), backend.write() as writer:
             writer.insert(record, make_vectors(record, (1, 0)))
+
+    def test_several_at_once_find_what_each_finds_alone(self, backend: Backend) -> None:
+        ann = Access(user="ann")
+        embed(
+            backend,
+            *((make_record(f"r{number}", "x"), (number, 10 - number)) for number in range(11)),
+            *((make_record(f"twin{number}", "x"), (1, 0)) for number in range(3)),
+            (make_record("hers", "x", owner=Owner.user("ann")), (5, 5)),
+        )
+        asked = [vector(1, 0), vector(5, 5), vector(-1, 0.5), vector(1, 0)]
+        for access in (Access(), ann):
+            for limit in (0, 1, 4, 100):
+                with backend.read() as reader:
+                    together = reader.nearest_many(asked, seen_by(access), limit)
+                    assert together == [reader.nearest(each, seen_by(access), limit) for each in asked]
+                    assert reader.nearest_many([], seen_by(access), limit) == []
 
     def test_time_passes_for_the_vector_leg_too(self, backend: Backend) -> None:
         until = make_record("until", "x", attributes={"valid_to": NEW_YEAR + SECOND})

@@ -8,7 +8,7 @@ breadth would not be cheaper, the exact index answers: few rows, few visible one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from twofold.vectors.checks import as_vector
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import FaissKernel
-from twofold.vectors.protocol import Floats, Keys, Rows, Scores
+from twofold.vectors.protocol import Floats, Found, Keys, Rows, Scores, SearchedAlone
 from twofold.vectors.structure import ApproximateKind, Nodes, Structure
 
 __all__ = ["ApproximateIndex", "Breadth"]
@@ -62,7 +62,7 @@ class Breadth(NamedTuple):
         return int(np.ceil(self.all * share**slope))
 
 
-class ApproximateIndex:
+class ApproximateIndex(SearchedAlone):
     """Vectors by key, searched through a structure. A snapshot, as :class:`twofold.vectors.VectorIndex` says.
 
     Args:
@@ -228,27 +228,27 @@ class ApproximateIndex:
 
     # -- searching ------------------------------------------------------------------------------------------------
 
-    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
-        """The records that seem nearest to ``query``, scored exactly.
+    def search_many(self, queries: Sequence[Floats], visible_keys: Keys | None, limit: int) -> list[Found]:
+        """The records that seem nearest to each query, scored exactly.
 
         Args:
-            query: shape (dimension,), of any length.
+            queries: each of shape (dimension,), of any length.
             visible_keys: the records that may be found, sorted, none twice; None: all.
             limit: how many; 0 gives none.
 
         Returns:
-            As :meth:`ExactIndex.search` does. The true nearest where that answers, that is up to 2 % visible rows and
-            wherever it is no slower; else each of the 10 nearest with a probability of at least 0.95.
+            As :meth:`ExactIndex.search_many` does. The true nearest where that answers, that is up to 2 % visible rows
+            and wherever it is no slower; else each of the 10 nearest with a probability of at least 0.95.
 
         Raises:
-            InvalidVectorError: the query is zero, not finite or of another length.
+            InvalidVectorError: a query is zero, not finite or of another length.
         """
-        query = as_vector(query, self.dimension, "the query vector")
+        checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
         rows = self._rows.rows_of(visible_keys)
         breadth = self._breadth_for(rows, limit)
         if breadth is None:
-            return self._rows.search_rows(query, rows, limit)
-        return self._proposed(query, rows, limit, breadth)
+            return self._rows.search_rows(checked, rows, limit)
+        return [self._proposed(query, rows, limit, breadth) for query in checked]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """See :meth:`ExactIndex.cosines`."""
@@ -270,7 +270,7 @@ class ApproximateIndex:
     def _proposed(self, query: Floats, rows: Rows | None, limit: int, breadth: int) -> tuple[Keys, Scores]:
         structure = self._structure
         if structure is None:
-            return self._rows.search_rows(query, rows, limit)
+            return self._rows.search_rows([query], rows, limit)[0]
         unit = (query / np.sqrt(np.add.reduce(query.astype(np.float64) ** 2))).astype(np.float32)
         among = self._among(rows)
         tail = self._tail(rows)
@@ -278,7 +278,7 @@ class ApproximateIndex:
         while wanted <= MOST_FETCHED:
             nodes = structure.search(unit, len(self._row_of), among, wanted, breadth)
             candidates = np.concatenate((np.sort(self._row_of[nodes]), tail)).astype(np.intp, copy=False)
-            keys, scores = self._rows.search_rows(query, candidates, limit)
+            keys, scores = self._rows.search_rows([query], candidates, limit)[0]
             if len(keys) >= limit:
                 # Who is in a tie at the cut is decided by all its members, and equal vectors are easily overlooked.
                 if np.count_nonzero(scores == scores[limit - 1]) > 1:
@@ -287,7 +287,7 @@ class ApproximateIndex:
             if len(nodes) < wanted:
                 break
             wanted *= 4
-        return self._rows.search_rows(query, rows, limit)
+        return self._rows.search_rows([query], rows, limit)[0]
 
     def _among(self, rows: Rows | None) -> npt.NDArray[np.bool_] | None:
         """By node, whether it leads to one of the rows; None if all do."""
@@ -334,7 +334,7 @@ class ApproximateIndex:
         structure = self._structure
         if structure is None:
             return 1
-        truth = [set(self._rows.search_rows(query, rows, 10)[0].tolist()) for query in queries]
+        truth = [set(keys.tolist()) for keys, _ in self._rows.search_rows(list(queries), rows, 10)]
         breadth = 4 if structure.kind == "faiss-ivf" else 32
         while breadth < structure.widest:
             found = [set(self._proposed(query, rows, 10, breadth)[0].tolist()) for query in queries]

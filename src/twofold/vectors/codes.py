@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -56,6 +57,25 @@ class Proposed(NamedTuple):
             return self.nodes
         least = float(self.cosines[limit - 1]) - 2 * self.error
         return self.nodes[self.cosines >= least]
+
+
+class _Asked(NamedTuple):
+    """A query as its code."""
+
+    code: npt.NDArray[np.float64]
+    length: float
+    """Of the query, in the code's units."""
+    error: float
+    """How far the code is from the query, at a length of 1."""
+
+    @classmethod
+    def of(cls, query: Floats) -> _Asked:
+        wide = query.astype(np.float64)
+        wide *= _LARGEST / np.abs(wide).max()
+        code = np.rint(wide)
+        length = math.sqrt(wide @ wide)
+        wide -= code
+        return cls(code, length, math.sqrt(wide @ wide) / length)
 
 
 class Codes:
@@ -129,26 +149,26 @@ class Codes:
                 self._append(units[start : start + _BLOCK])
             return True
 
-    def search(self, query: Floats, known: int, among: npt.NDArray[np.bool_] | None, limit: int) -> Proposed:
-        """The vectors whose codes are nearest to the query's.
+    def search(
+        self, queries: Sequence[Floats], known: int, among: npt.NDArray[np.bool_] | None, limit: int
+    ) -> list[Proposed]:
+        """For each query the vectors whose codes are nearest to its own.
 
         Args:
-            query: shape (dimension,), of any length above 0.
+            queries: each of shape (dimension,), of any length above 0.
             known: how many vectors the caller knows of; those that came later do not count.
             among: by known number, whether a vector counts; None: all of them.
             limit: how many, at least 1.
 
         Returns:
-            At most ``limit`` of them. With x' for what the code of x stands for, ``q·x - q'·x' = q·(x - x') +
+            At most ``limit`` of them each. With x' for what the code of x stands for, ``q·x - q'·x' = q·(x - x') +
             (q - q')·x'``, which is at most ``|x - x'| + |q - q'| (1 + |x - x'|)`` where q and x have a length of 1.
         """
-        wide = query.astype(np.float64)
-        wide *= _LARGEST / np.abs(wide).max()
-        code = np.rint(wide)
-        length = math.sqrt(wide @ wide)
-        asked = np.zeros((1, self._width), dtype=np.float32)
-        asked[0, : self._dimension] = code
-        scores, nodes = np.empty((1, limit), dtype=np.float32), np.empty((1, limit), dtype=np.int64)
+        asked = [_Asked.of(query) for query in queries]
+        codes = np.zeros((len(asked), self._width), dtype=np.float32)
+        for row, each in zip(codes, asked, strict=True):
+            row[: self._dimension] = each.code
+        scores, nodes = np.empty((len(asked), limit), dtype=np.float32), np.empty((len(asked), limit), dtype=np.int64)
         faiss: Any = load_faiss()
         pointer = faiss.swig_ptr
         with self._gate.together(), threads(1):
@@ -158,10 +178,12 @@ class Codes:
             if among is not None:
                 params = faiss.SearchParameters(sel=bitmap_selector(among, self.count))
             # FAISS's own function, without what its wrapper in Python does around it.
-            self._faiss.search_c(1, pointer(asked), limit, pointer(scores), pointer(nodes), params)
-        code -= wide
-        error = self._error + math.sqrt(code @ code) / length * (1 + self._error) + _ROUNDING
-        found, cosines = nodes[0], scores[0] / np.float32(self._scale * length)
+            self._faiss.search_c(len(asked), pointer(codes), limit, pointer(scores), pointer(nodes), params)
+        return [self._proposed(*found) for found in zip(asked, nodes, scores, strict=True)]
+
+    def _proposed(self, asked: _Asked, found: Nodes, scores: npt.NDArray[np.float32]) -> Proposed:
+        error = self._error + asked.error * (1 + self._error) + _ROUNDING
+        cosines = scores / np.float32(self._scale * asked.length)
         if found[-1] >= 0:
             return Proposed(found, cosines, error, all=False)
         there = found >= 0  # missing neighbours are -1

@@ -7,16 +7,17 @@ them, in an exact index of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.vectors.checks import as_vector
-from twofold.vectors.codes import Codes
+from twofold.vectors.codes import Codes, Nodes
 from twofold.vectors.exact import ExactIndex
-from twofold.vectors.protocol import Floats, Keys, Scores
+from twofold.vectors.proposals import nearest_by_codes
+from twofold.vectors.protocol import Floats, Found, Keys, Scores, SearchedAlone
 from twofold.vectors.scoring import (
     FEW_SOUGHT,
     best_of_each,
@@ -36,15 +37,12 @@ _FOLDED: Final = 1024
 """From how many new vectors on they get codes."""
 _SAMPLE: Final = 20_000
 """How many vectors say how large the numbers of all will be; what is larger stays beside the codes."""
-_FETCHED: Final = 2
-"""How many times as many neighbours are fetched as are asked for."""
-_LEAST_FETCHED: Final = 192
 _MOST_FETCHED: Final = 4096
 """How many neighbours are fetched at most; beyond, every vector is read."""
 _BLOCK: Final = 4096
 
 
-class CompactIndex:
+class CompactIndex(SearchedAlone):
     """Vectors by key, searched by cosine, none missed. A snapshot, as :class:`twofold.vectors.VectorIndex` says; one
     that is searched has to be told where the vectors are (:meth:`reading`).
 
@@ -194,34 +192,42 @@ class CompactIndex:
 
     # -- searching ------------------------------------------------------------------------------------------------
 
-    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
-        """See :meth:`ExactIndex.search`: the same keys and scores.
+    def search_many(self, queries: Sequence[Floats], visible_keys: Keys | None, limit: int) -> list[Found]:
+        """See :meth:`ExactIndex.search_many`: the same keys and scores.
 
         Raises:
-            InvalidVectorError: the query is zero, not finite or of another length.
+            InvalidVectorError: a query is zero, not finite or of another length.
         """
-        query = as_vector(query, self.dimension, "the query vector")
-        if limit < 1:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-        recent = self._recent.search(query, visible_keys, limit)
-        among = self._alive
-        if visible_keys is not None:
-            among = self._coded_of(visible_keys)
-        count = len(self._keys) if among is None else int(np.count_nonzero(among))
-        fetched = max(_LEAST_FETCHED, _FETCHED * limit)
-        while fetched < min(count, _MOST_FETCHED):
-            found = self._codes.search(query, len(self._keys), among, fetched)
-            nodes = found.nodes if self._repeats else found.contenders(limit)
-            keys, scores = self._with(recent, self._scored(query, self._keys[nodes], limit), limit)
-            if found.all or (len(keys) >= limit and scores[limit - 1] > found.most):
-                return keys, scores
-            fetched *= 4
-        return self._with(recent, self._scored(query, self._keys if among is None else self._keys[among], limit), limit)
+        checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
+        among = self._alive if visible_keys is None else self._coded_of(visible_keys)
+        coded = self._keys if among is None else self._keys[among]
+        recent = self._recent.search_many(checked, visible_keys, limit)
+        if limit < 1 or not len(coded):
+            return recent
+
+        def scored(asked: Sequence[Floats], proposed: Sequence[Nodes]) -> list[Found]:
+            return self._scored(asked, [np.sort(self._keys[nodes]) for nodes in proposed], limit)
+
+        found = nearest_by_codes(
+            self._codes,
+            len(self._keys),
+            among,
+            checked,
+            limit,
+            most=min(_MOST_FETCHED, len(coded) - 1),
+            distinct=not self._repeats,
+            scored=scored,
+        )
+        open_questions = [query for query, each in zip(checked, found, strict=True) if each is None]
+        rest = iter(self._scored(open_questions, [np.sort(coded)] * len(open_questions), limit))
+        return [
+            _merged(own, next(rest) if each is None else each, limit) for own, each in zip(recent, found, strict=True)
+        ]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """See :meth:`ExactIndex.cosines`."""
         query = as_vector(query, self.dimension, "the query vector")
-        return self._scored(query, keys, max(1, len(keys)))
+        return self._scored([query], [keys], max(1, len(keys)))[0]
 
     @property
     def _is_increasing(self) -> bool:
@@ -243,20 +249,20 @@ class CompactIndex:
         """Whether a record has several vectors."""
         return len(self.keys) < len(self)
 
-    def _scored(self, query: Floats, keys: Keys, limit: int) -> tuple[Keys, Scores]:
-        """The best of these records by their stored vectors, some thousand at a time."""
+    def _scored(self, queries: Sequence[Floats], keys: Sequence[Keys], limit: int) -> list[Found]:
+        """For each query the best of its records (sorted) by their stored vectors, which are read once for all
+        queries, some thousand at a time.
+        """
         if self._stored is None:
             raise TypeError("reading(...) says where the vectors are")
-        best: tuple[Keys, Scores] = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64))
-        distinct = np.unique(keys)
+        best: list[Found] = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)) for _ in queries]
+        distinct = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *keys]))
         for start in range(0, len(distinct), _BLOCK):
             of, vectors = self._stored(distinct[start : start + _BLOCK])
-            best = self._with(best, (of, exact_cosines(vectors, query)), limit)
+            for number, (query, own) in enumerate(zip(queries, keys, strict=True)):
+                rows = np.flatnonzero(membership(of, own))
+                best[number] = _merged(best[number], (of[rows], exact_cosines(vectors, query, rows)), limit)
         return best
-
-    @staticmethod
-    def _with(one: tuple[Keys, Scores], other: tuple[Keys, Scores], limit: int) -> tuple[Keys, Scores]:
-        return best_of_each(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]), limit)
 
     # -- saving ---------------------------------------------------------------------------------------------------
 
@@ -284,6 +290,11 @@ class CompactIndex:
         alive = parts["alive"].astype(np.bool_)
         keys = parts["code_keys"].astype(np.int64, copy=False)
         return CompactIndex(codes, keys, recent, None if alive.all() else alive)
+
+
+def _merged(one: Found, other: Found, limit: int) -> Found:
+    """The best of both."""
+    return best_of_each(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]), limit)
 
 
 class _Sample:

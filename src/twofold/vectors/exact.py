@@ -6,23 +6,22 @@ float64, row by row, so that equal vectors get equal scores wherever they lie.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.errors import InvalidVectorError
+from twofold.vectors.buffers import Buffers
 from twofold.vectors.checks import as_vector
-from twofold.vectors.protocol import Floats, Kernel, Keys, Rows, Scores
+from twofold.vectors.protocol import Floats, Found, Kernel, Keys, Rows, Scores, SearchedAlone
 from twofold.vectors.scoring import (
     FEW_SOUGHT,
     NUMPY,
     best_of_each,
     distinct_keys,
     exact_cosines,
-    is_increasing,
     lengths_of,
     membership,
     places_of,
@@ -39,6 +38,10 @@ _FEW = 3
 """Up to so many times the rows that are asked for are scored exactly at once, without a scan before."""
 _LEAST_CAPACITY = 64
 """Rows that the first buffer has room for."""
+_SHARED_BYTES = 512 * 1024
+"""So many bytes of vectors are multiplied with one query after the other while they are in the processor's cache."""
+_SHARED_SCORES = 4 * 1024 * 1024
+"""How many scores of several queries are held at a time: 16 MB."""
 
 
 class Change(NamedTuple):
@@ -50,46 +53,7 @@ class Change(NamedTuple):
     """For each row of the index before: its row in the new one, -1 if it is gone; None if every row is where it was."""
 
 
-class _Buffers:
-    """Room for rows, shared by snapshots: each sees the first so many, only the newest may append.
-
-    Rows are kept scaled by a power of two to a length of 0.5 to 1: that changes no bit of their cosines, and sums
-    of them cannot overflow.
-    """
-
-    __slots__ = ("capacity", "increasing", "inverse_lengths", "kernel", "keys", "lengths", "lock", "used", "vectors")
-
-    def __init__(self, dimension: int, capacity: int, kernel: Kernel) -> None:
-        self.capacity = capacity
-        self.kernel = kernel
-        self.vectors = np.empty((capacity, dimension), dtype=np.float32)
-        self.lengths = np.empty(capacity, dtype=np.float64)
-        self.inverse_lengths = np.empty(capacity, dtype=np.float32)
-        self.keys = np.empty(capacity, dtype=np.int64)
-        self.used = 0
-        self.increasing = True
-        self.lock = threading.Lock()
-
-    @property
-    def nbytes(self) -> int:
-        return self.vectors.nbytes + self.lengths.nbytes + self.inverse_lengths.nbytes + self.keys.nbytes
-
-    def append(self, after: int, keys: Keys, vectors: Floats, lengths: Scores) -> bool:
-        """Add rows behind the first ``after``; False if another snapshot has taken that place, or there is no room."""
-        with self.lock:
-            stop = after + len(keys)
-            if self.used != after or stop > self.capacity:
-                return False
-            self.keys[after:stop] = keys
-            self.increasing &= is_increasing(self.keys[max(0, after - 1) : stop])
-            self.vectors[after:stop] = vectors
-            self.lengths[after:stop] = lengths
-            self.inverse_lengths[after:stop] = 1.0 / lengths
-            self.used = stop
-            return True
-
-
-class ExactIndex:
+class ExactIndex(SearchedAlone):
     """Vectors by key, searched by cosine. A snapshot: it never changes, :meth:`updated` gives a new one.
 
     Snapshots share memory, so that a new one costs about what was added; the older ones stay as they were. Safe to
@@ -103,7 +67,7 @@ class ExactIndex:
     dimension: int
     """How many numbers a vector has."""
 
-    def __init__(self, buffers: _Buffers, size: int, alive: npt.NDArray[np.bool_] | None, dead: int) -> None:
+    def __init__(self, buffers: Buffers, size: int, alive: npt.NDArray[np.bool_] | None, dead: int) -> None:
         self._buffers = buffers
         self._size = size
         self._alive = alive
@@ -119,7 +83,7 @@ class ExactIndex:
             dimension: how many numbers a vector has, at least 1.
             kernel: what computes the products of the float32 scan; it changes how fast, never what is found.
         """
-        return cls(_Buffers(dimension, _LEAST_CAPACITY, kernel), 0, None, 0)
+        return cls(Buffers(dimension, _LEAST_CAPACITY, kernel), 0, None, 0)
 
     def __len__(self) -> int:
         """How many vectors it holds; a record with several parts counts once for each."""
@@ -194,24 +158,24 @@ class ExactIndex:
         keys, vectors = parts["keys"].astype(np.int64), parts["vectors"].astype(np.float32)
         return self.updated(np.empty(0, dtype=np.int64), keys, vectors)
 
-    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
-        """The records nearest to ``query``: the true nearest among the visible, however few those are.
+    def search_many(self, queries: Sequence[Floats], visible_keys: Keys | None, limit: int) -> list[Found]:
+        """The records nearest to each query: the true nearest among the visible, however few those are.
 
         Args:
-            query: shape (dimension,), of any length.
+            queries: each of shape (dimension,), of any length.
             visible_keys: the records that may be found, sorted, none twice; None: all.
             limit: how many; 0 gives none.
 
         Returns:
-            Keys, and the cosine of each one's best vector as :func:`exact_cosines` gives it; best first. Every
-            record tied with the last one is there too, so there may be more than ``limit``: the caller orders ties
-            (here they are by key) and cuts.
+            For each query keys, and the cosine of each one's best vector as :func:`exact_cosines` gives it; best
+            first. Every record tied with the last one is there too, so there may be more than ``limit``: the caller
+            orders ties (here they are by key) and cuts.
 
         Raises:
-            InvalidVectorError: the query is zero, not finite or of another length.
+            InvalidVectorError: a query is zero, not finite or of another length.
         """
-        query = as_vector(query, self.dimension, "the query vector")
-        return self.search_rows(query, self.rows_of(visible_keys), limit)
+        checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
+        return self.search_rows(checked, self.rows_of(visible_keys), limit)
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """Those of ``keys`` (sorted, none twice) that have a vector, and the cosine of each one's best, which is the
@@ -229,19 +193,25 @@ class ExactIndex:
 
     # -- searching ----------------------------------------------------------------------------------------------
 
-    def search_rows(self, query: Floats, rows: Rows | None, limit: int) -> tuple[Keys, Scores]:
-        """The same as :meth:`search`, among rows that :meth:`rows_of` gave, or some of them.
+    def search_rows(self, queries: Sequence[Floats], rows: Rows | None, limit: int) -> list[Found]:
+        """The same as :meth:`search_many`, among rows that :meth:`rows_of` gave, or some of them.
 
         Args:
-            query: checked already.
+            queries: checked already.
             rows: living ones, ascending; None: all there are, if none is dead.
             limit: how many.
         """
         if limit < 1 or (self._size if rows is None else len(rows)) == 0:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
-        candidates = rows
-        if rows is None or len(rows) > _FEW * limit:
-            candidates = self._candidates(self._scan(query, rows), rows, limit)
+            return [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)) for _ in queries]
+        if rows is not None and len(rows) <= _FEW * limit:
+            return [self._scored(query, rows, limit) for query in queries]
+        scans = self._scans(queries, rows)
+        return [
+            self._scored(query, self._candidates(scan, rows, limit), limit)
+            for query, scan in zip(queries, scans, strict=True)
+        ]
+
+    def _scored(self, query: Floats, candidates: Rows, limit: int) -> Found:
         scores = exact_cosines(self._buffers.vectors, query, candidates, self._buffers.lengths)
         return best_of_each(self._buffers.keys[candidates], scores, limit)
 
@@ -277,24 +247,38 @@ class ExactIndex:
         """Whether a record has several vectors."""
         return len(self.keys) < len(self)
 
-    def _scan(self, query: Floats, rows: Rows | None) -> Floats:
-        """Cosines in float32, one a row of ``rows``; off by at most :func:`scan_error`."""
-        wide = query.astype(np.float64)
-        unit = (wide / np.sqrt(np.add.reduce(wide * wide))).astype(np.float32)
-        vectors, inverse_lengths = self._buffers.vectors, self._buffers.inverse_lengths
-        kernel = self._buffers.kernel
-        scores: Floats
-        with np.errstate(under="ignore"):  # products too small for float32 are far below the margin
-            if rows is None:
-                scores = kernel.products(vectors[: self._size], unit)
-                scores *= inverse_lengths[: self._size]
-                return scores
-            if len(rows) > kernel.gather_share * self._size:
-                scores = kernel.products(vectors[: self._size], unit)[rows]
-            else:
-                scores = kernel.products_at(vectors, rows, unit)
-            scores *= inverse_lengths[rows]
-            return scores
+    def _scans(self, queries: Sequence[Floats], rows: Rows | None) -> Iterator[Floats]:
+        """For each query cosines in float32, one a row of ``rows``; off by at most :func:`scan_error`."""
+        scanned = self._size if rows is None else len(rows)
+        at_once = max(1, _SHARED_SCORES // scanned)
+        for start in range(0, len(queries), at_once):
+            units = [_unit(query) for query in queries[start : start + at_once]]
+            with np.errstate(under="ignore"):  # products too small for float32 are far below the margin
+                yield from self._scan(units[0], rows)[np.newaxis] if len(units) == 1 else self._shared(units, rows)
+
+    def _scan(self, unit: Floats, rows: Rows | None) -> Floats:
+        vectors, kernel = self._buffers.vectors, self._buffers.kernel
+        if rows is None:
+            scores = kernel.products(vectors[: self._size], unit)
+        elif len(rows) > kernel.gather_share * self._size:
+            scores = kernel.products(vectors[: self._size], unit)[rows]
+        else:
+            scores = kernel.products_at(vectors, rows, unit)
+        scores *= self._buffers.inverse_lengths[: self._size] if rows is None else self._buffers.inverse_lengths[rows]
+        return scores
+
+    def _shared(self, units: Sequence[Floats], rows: Rows | None) -> Floats:
+        """The same for several queries; the vectors come from memory but once. Not by BLAS, see :data:`NUMPY`."""
+        vectors, kernel = self._buffers.vectors, self._buffers.kernel
+        scores = np.empty((len(units), self._size if rows is None else len(rows)), dtype=np.float32)
+        step = max(1, _SHARED_BYTES // (4 * self.dimension))
+        for start in range(0, scores.shape[1], step):
+            stop = min(start + step, scores.shape[1])
+            at = slice(start, stop) if rows is None else rows[start:stop]
+            block, inverse_lengths = vectors[at], self._buffers.inverse_lengths[at]
+            for unit, row in zip(units, scores, strict=True):
+                np.multiply(kernel.products(block, unit), inverse_lengths, out=row[start:stop])
+        return scores
 
     def _candidates(self, approximate: Floats, rows: Rows | None, limit: int) -> Rows:
         """The rows that may be among the ``limit`` best records, or tied with the last of them.
@@ -358,7 +342,7 @@ class ExactIndex:
         """The living rows and the added ones in buffers of their own, with room for half as many again."""
         kept = self._size - dead
         size = kept + len(added_keys)
-        buffers = _Buffers(self.dimension, max(_LEAST_CAPACITY, size + size // 2), self._buffers.kernel)
+        buffers = Buffers(self.dimension, max(_LEAST_CAPACITY, size + size // 2), self._buffers.kernel)
         rows = slice(0, self._size) if alive is None else np.flatnonzero(alive)
         old = self._buffers
         buffers.append(0, old.keys[rows], old.vectors[rows], old.lengths[rows])
@@ -367,6 +351,13 @@ class ExactIndex:
 
     def _living(self, keys: Keys) -> Keys:
         return keys if self._alive is None else keys[self._alive]
+
+
+def _unit(query: Floats) -> Floats:
+    """The query at a length of 1."""
+    wide = query.astype(np.float64)
+    unit: Floats = (wide / np.sqrt(np.add.reduce(wide * wide))).astype(np.float32)
+    return unit
 
 
 def _taken(rows: Rows | None, places: Rows) -> Rows:

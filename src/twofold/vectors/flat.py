@@ -7,17 +7,18 @@ vectors, ties included. Else more are fetched, or all vectors are scanned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.vectors.checks import as_vector
-from twofold.vectors.codes import Codes
+from twofold.vectors.codes import Codes, Nodes
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
-from twofold.vectors.protocol import Floats, Keys, Rows, Scores
+from twofold.vectors.proposals import nearest_by_codes
+from twofold.vectors.protocol import Floats, Found, Keys, Rows, Scores, SearchedAlone
 
 __all__ = ["FlatIndex"]
 
@@ -31,13 +32,10 @@ _TAIL: Final = 256
 """How many new rows are looked at beside the codes before they get codes of their own."""
 _MOST_FETCHED: Final = 2048
 """How many neighbours are fetched at most."""
-_FETCHED: Final = 2
-"""How many times as many neighbours are fetched as are asked for."""
-_LEAST_FETCHED: Final = 192
 _BLOCK: Final = 1024
 
 
-class FlatIndex:
+class FlatIndex(SearchedAlone):
     """Vectors by key, searched by cosine, none missed. A snapshot, as :class:`twofold.vectors.VectorIndex` says.
 
     Args:
@@ -156,27 +154,38 @@ class FlatIndex:
 
     # -- searching ------------------------------------------------------------------------------------------------
 
-    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
-        """See :meth:`ExactIndex.search`: the same keys and scores.
+    def search_many(self, queries: Sequence[Floats], visible_keys: Keys | None, limit: int) -> list[Found]:
+        """See :meth:`ExactIndex.search_many`: the same keys and scores.
 
         Raises:
-            InvalidVectorError: the query is zero, not finite or of another length.
+            InvalidVectorError: a query is zero, not finite or of another length.
         """
-        query = as_vector(query, self.dimension, "the query vector")
+        checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
         rows = self._rows.rows_of(visible_keys)
         visible = self._rows.size if rows is None else len(rows)
-        fetched = max(_LEAST_FETCHED, _FETCHED * limit)
         if self._codes is None or limit < 1 or visible < max(_LEAST_VISIBLE, _LEAST_SHARE * self._rows.size):
-            return self._rows.search_rows(query, rows, limit)
-        among, tail = self._among(rows), self._tail(rows)
-        while fetched <= min(_MOST_FETCHED, visible // 4):
-            found = self._codes.search(query, self._covered, among, fetched)
-            nodes = found.nodes if self._rows.repeats else found.contenders(limit)
-            keys, scores = self._rows.search_rows(query, np.concatenate((np.sort(nodes), tail)), limit)
-            if found.all or (len(keys) >= limit and scores[limit - 1] > found.most):
-                return keys, scores
-            fetched *= 4
-        return self._rows.search_rows(query, rows, limit)
+            return self._rows.search_rows(checked, rows, limit)
+        tail = self._tail(rows)
+
+        def scored(asked: Sequence[Floats], proposed: Sequence[Nodes]) -> list[Found]:
+            return [
+                self._rows.search_rows([query], np.concatenate((np.sort(nodes), tail)), limit)[0]
+                for query, nodes in zip(asked, proposed, strict=True)
+            ]
+
+        found = nearest_by_codes(
+            self._codes,
+            self._covered,
+            self._among(rows),
+            checked,
+            limit,
+            most=min(_MOST_FETCHED, visible // 4),
+            distinct=not self._rows.repeats,
+            scored=scored,
+        )
+        open_questions = [query for query, each in zip(checked, found, strict=True) if each is None]
+        rest = iter(self._rows.search_rows(open_questions, rows, limit))
+        return [next(rest) if each is None else each for each in found]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """See :meth:`ExactIndex.cosines`."""

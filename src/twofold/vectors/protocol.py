@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Floats", "Kernel", "Keys", "Rows", "Scores", "VectorIndex"]
+__all__ = ["Floats", "Found", "Kernel", "Keys", "Rows", "Scores", "SearchedAlone", "VectorIndex"]
 
 Keys: TypeAlias = npt.NDArray[np.int64]
 """Integer keys of records."""
@@ -18,6 +18,8 @@ Rows: TypeAlias = npt.NDArray[np.intp]
 """Places in an index's own arrays."""
 Scores: TypeAlias = npt.NDArray[np.float64]
 """Exact cosines."""
+Found: TypeAlias = tuple[Keys, Scores]
+"""What a search found: records, and the exact cosine of each one's best vector, best first."""
 
 
 class Kernel(Protocol):
@@ -100,8 +102,18 @@ class VectorIndex(Protocol):
         """
         ...
 
-    def search(self, query: Floats, visible_keys: Keys | None, limit: int) -> tuple[Keys, Scores]:
-        """The nearest of the visible records and the exact cosine of each one's best vector, best first; all that
-        are tied with the last one are there too.
+    def search_many(self, queries: Sequence[Floats], visible_keys: Keys | None, limit: int) -> list[Found]:
+        """For each query the nearest of the visible records; all that are tied with the last one are there too. What
+        can be done once for all queries is.
         """
         ...
+
+
+class SearchedAlone:
+    """A search for one query: one of many, alone."""
+
+    __slots__ = ()
+
+    def search(self: VectorIndex, query: Floats, visible_keys: Keys | None, limit: int) -> Found:
+        """The nearest of the visible records; see :meth:`VectorIndex.search_many`."""
+        return self.search_many([query], visible_keys, limit)[0]

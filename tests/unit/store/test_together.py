@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import twofold
 from twofold import A, Access, CallableEmbedder, ConfigurationError, EmbeddingSettings, SearchParams, StoreSettings
 from twofold.testing import FakeEmbedder
+from twofold.vectors import ExactIndex
 
 WORDS = ("kettle", "door", "vault", "tea", "E4021")
 texts = st.lists(st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join), max_size=6)
@@ -35,8 +36,8 @@ class Counting:
         return self._fake.embed(texts, "document")
 
 
-def store_of(embedder: Counting, **embedding: Any) -> twofold.HybridStore:
-    settings = StoreSettings(embedding=EmbeddingSettings(**embedding))
+def store_of(embedder: Counting, index: str = "auto", **embedding: Any) -> twofold.HybridStore:
+    settings = StoreSettings(index=index, embedding=EmbeddingSettings(**embedding))
     store = twofold.open(":memory:", embedder=CallableEmbedder(embedder, "counting"), settings=settings)
     store.add_many([{"id": word, "text": f"the {word} and the {other}"} for word in WORDS for other in WORDS[:2]])
     store.add("a tea of Ann's", id="ann", access=Access(user="ann"))
@@ -57,6 +58,36 @@ def test_the_answers_are_those_of_single_searches(asked: list[str], mode: str, c
         assert shown(together) == shown([store.search(text, **options) for text in asked])
         if not personal:
             assert all(hit.id != "ann" for result in together for hit in result)
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=2, max_size=6), st.sampled_from(("exact", "auto")))
+def test_so_are_those_of_searches_with_several_phrasings(asked: list[str], index: str) -> None:
+    with twofold.open(":memory:", embedder=FakeEmbedder(), settings=StoreSettings(index=index)) as store:
+        store.add_many([{"id": word, "text": f"the {word} and the {other}"} for word in WORDS for other in WORDS[:2]])
+        alone = shown([store.search(text, mode="vector", k=3) for text in asked])
+        assert shown(store.search_many(asked, mode="vector", k=3)) == alone
+        found = store.search(asked[0], mode="vector", k=3, phrasings=asked[1:])
+        assert {hit.id for hit in found} <= {id_ for hits, _ in alone for id_, _ in hits}
+
+
+def test_the_vectors_are_compared_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[int] = []
+    real = ExactIndex.search_many
+
+    def search_many(self: ExactIndex, queries: Any, visible: Any, limit: int) -> Any:
+        looked_up.append(len(queries))
+        return real(self, queries, visible, limit)
+
+    monkeypatch.setattr(ExactIndex, "search_many", search_many)
+    with store_of(Counting(), index="exact") as store:
+        asked = [f"{WORDS[number % 5]} {number}" for number in range(130)]
+        results = store.search_many([*asked, ""], params=SearchParams(trace=True))
+        assert looked_up == [64, 64, 2]  # and nothing for the text that has no vector
+        assert shown(results) == shown([store.search(text, params=SearchParams(trace=True)) for text in [*asked, ""]])
+        assert all(result.timings["vector"] > 0 for result in results[:-1])
+        looked_up.clear()
+        store.search("kettle", phrasings=["door", "tea"])
+        assert looked_up == [3]
 
 
 def test_the_texts_are_embedded_together() -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from twofold.errors import InvalidVectorError
-from twofold.vectors import ExactIndex, exact_cosines
+from twofold.vectors import ExactIndex, exact, exact_cosines
 
 NONE = np.empty(0, dtype=np.int64)
 
@@ -133,6 +133,29 @@ def test_visible_few_half_and_all_agree_with_the_whole_ranking() -> None:
         seen = np.isin(everything, visible)
         assert got.tolist() == everything[seen][:25].tolist()
         assert got_scores.tolist() == scores[seen][:25].tolist()
+
+
+@pytest.mark.parametrize("dimension", [3, 700])
+@pytest.mark.parametrize("held", [1, 2_500, 10**6])
+def test_many_queries_at_once_find_what_each_finds_alone(
+    monkeypatch: pytest.MonkeyPatch, dimension: int, held: int
+) -> None:
+    rng = np.random.default_rng(5)
+    vectors = rng.standard_normal((1000, dimension)).astype(np.float32)
+    index = (
+        ExactIndex.empty(dimension)
+        .updated(NONE, rng.permutation(1000), vectors)
+        .updated(keys(3, 8), NONE, np.empty((0, dimension), dtype=np.float32))
+    )
+    queries = list(rng.standard_normal((7, dimension)).astype(np.float32))
+    monkeypatch.setattr(exact, "_SHARED_SCORES", held)  # so few that they go in several rounds, or one by one
+    for share in (None, 0.01, 0.08, 0.6):
+        visible = None if share is None else np.flatnonzero(rng.random(1000) < share)
+        together = index.search_many(queries, visible, 5)
+        assert [got.tolist() for got, _ in together] == [found(index, query, 5, visible) for query in queries]
+    assert index.search_many([], None, 5) == []
+    with pytest.raises(InvalidVectorError):
+        index.search_many([queries[0], queries[1][:2]], None, 5)
 
 
 def test_removing_and_replacing() -> None:

@@ -43,9 +43,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     looked_at: list[int] = []
     real = ExactIndex.search_rows
 
-    def search_rows(self: ExactIndex, query: Any, rows: Any, limit: int) -> Any:
-        looked_at.append(-1 if rows is None else len(rows))
-        return real(self, query, rows, limit)
+    def search_rows(self: ExactIndex, queries: Any, rows: Any, limit: int) -> Any:
+        looked_at.extend([-1 if rows is None else len(rows)] * len(queries))
+        return real(self, queries, rows, limit)
 
     monkeypatch.setattr(ExactIndex, "search_rows", search_rows)
     return looked_at
@@ -63,6 +63,19 @@ def test_it_finds_what_a_scan_finds_and_looks_at_few(
         assert_same(index, exact, query, limit=limit)
     few = [count for count in looked_at[::2] if 0 <= count <= 2000]  # every other one is the exact index's own
     assert dimension < 100 or len(few) >= 15
+
+
+@pytest.mark.parametrize("share", [None, 0.001, 0.5])
+def test_many_queries_at_once_find_what_each_finds_alone(share: float | None) -> None:
+    vectors = clustered(5000, 32)
+    vectors[100:1300] = vectors[7]  # so many equals that the codes cannot tell who is nearest: all rows are scanned
+    index, exact = filled(vectors)
+    visible = None if share is None else np.flatnonzero(np.random.default_rng(1).random(5000) < share)
+    queries = [*clustered(12, 32, seed=0), vectors[7], -vectors[7]]
+    found = index.search_many(queries, visible, 10)
+    alone = [exact.search(query, visible, 10) for query in queries]
+    assert [[each.tolist() for each in one] for one in found] == [[each.tolist() for each in one] for one in alone]
+    assert index.search_many([], visible, 10) == []
 
 
 def test_vectors_of_any_length_and_sign() -> None:

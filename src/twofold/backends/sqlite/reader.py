@@ -239,7 +239,17 @@ class SqliteReader:
         Raises:
             InvalidVectorError: the vector is zero, not finite or of another length than the stored ones.
         """
-        return self._parts.vectors.nearest(self._connection, self._head, vector, self._seen(visible), limit)
+        return self.nearest_many([vector], visible, limit)[0]
+
+    def nearest_many(
+        self, vectors: Sequence[npt.NDArray[np.float32]], visible: Visibility, limit: int
+    ) -> list[Nearest]:
+        """The same for several vectors, with what can be shared done once.
+
+        Raises:
+            InvalidVectorError: as for :meth:`nearest`.
+        """
+        return self._parts.vectors.nearest_many(self._connection, self._head, vectors, self._seen(visible), limit)
 
     def cosines(self, vector: npt.NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
         """The best cosine of each of these records; see :meth:`Reader.cosines`.

@@ -26,6 +26,7 @@ from twofold.vectors import as_vector, best_of_each, exact_cosines
 __all__ = ["VectorLeg", "blob_of", "stored_vectors"]
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
+Found: TypeAlias = tuple[Keys, npt.NDArray[np.float64]]
 
 _FEW: Final = 2_000
 """Up to so many visible records are looked at one by one while the index is being built."""
@@ -83,48 +84,44 @@ class VectorLeg:
         self._reaches: WeakKeyDictionary[Seen, tuple[_HasKeys, _Reach]] = WeakKeyDictionary()
         self._backgrounds: WeakKeyDictionary[Seen, float] = WeakKeyDictionary()
 
-    def nearest(
-        self,
-        connection: Connection,
-        head: Head,
-        vector: Matrix,
-        seen: Seen,
-        limit: int,
-    ) -> Nearest:
-        """See :meth:`Reader.nearest`."""
+    def nearest_many(
+        self, connection: Connection, head: Head, vectors: Sequence[Matrix], seen: Seen, limit: int
+    ) -> list[Nearest]:
+        """See :meth:`Reader.nearest_many`."""
         if head.fingerprint is None or head.dimension is None:
-            return Nearest((), int(np.count_nonzero(seen.has_text)))
+            return [Nearest((), int(np.count_nonzero(seen.has_text)))] * len(vectors)
         fell_back = self._problem
-        ties = Ties(connection, seen)
+        found: Sequence[Found]
         if self.vec0 is not None:
-            query = as_vector(vector, head.dimension, "the query vector")
+            queries = [as_vector(vector, head.dimension, "the query vector") for vector in vectors]
             try:
                 members = self.vec0.members(connection, head)
                 reach = self._reach(members, seen)
-                keys, scores = self.vec0.search(connection, members, query, reach.searchable, limit)
-                return Nearest(tuple(ties.candidates(keys, scores, limit)), reach.unembedded)
+                found = [self.vec0.search(connection, members, query, reach.searchable, limit) for query in queries]
+                return _in_order(found, limit, Ties(connection, seen), reach.unembedded, None)
             except SearchUnavailableError as error:
                 fell_back = str(error)
         index = self.indexes.of(connection, head)
         if index is None:
-            return self._among_few(connection, head, vector, seen, limit)
+            return self._among_few(connection, head, vectors, seen, limit)
         reach = self._reach(index, seen)
-        keys, scores = index.reading(_reader_of(connection, head)).search(vector, reach.searchable, limit)
-        found = tuple(ties.candidates(keys, scores, limit)) if limit > 0 else ()
-        return Nearest(found, reach.unembedded, fell_back or index.problem)
+        found = index.reading(_reader_of(connection, head)).search_many(vectors, reach.searchable, limit)
+        return _in_order(found, limit, Ties(connection, seen), reach.unembedded, fell_back or index.problem)
 
-    def _among_few(self, connection: Connection, head: Head, vector: Matrix, seen: Seen, limit: int) -> Nearest:
+    def _among_few(
+        self, connection: Connection, head: Head, vectors: Sequence[Matrix], seen: Seen, limit: int
+    ) -> list[Nearest]:
         """While the index is being built: the nearest of few visible records, read now."""
-        query = as_vector(vector, head.dimension, "the query vector")
+        queries = [as_vector(vector, head.dimension, "the query vector") for vector in vectors]
         if len(seen.keys) > _FEW:
             raise SearchUnavailableError(
                 "the index of so many vectors is being built in the background, which takes a second for every 80,000 "
                 "or so; ask again then"
             )
-        of, vectors = vectors_of(connection, head, json_keys(seen.keys.tolist()))
-        keys, scores = best_of_each(of, exact_cosines(vectors, query), max(1, limit))
+        of, stored = vectors_of(connection, head, json_keys(seen.keys.tolist()))
+        found = [best_of_each(of, exact_cosines(stored, query), max(1, limit)) for query in queries]
         unembedded = np.count_nonzero(seen.has_text & ~np.isin(seen.keys, of))
-        return Nearest(tuple(Ties(connection, seen).candidates(keys, scores, limit)), int(unembedded))
+        return _in_order(found, limit, Ties(connection, seen), int(unembedded), None)
 
     def cosines(self, connection: Connection, head: Head, vector: Matrix, keys: Sequence[int]) -> dict[int, float]:
         """See :meth:`Reader.cosines`."""
@@ -195,6 +192,11 @@ def _reach(index: _HasKeys, seen: Seen) -> _Reach:
         return _Reach(None, 0)
     embedded = np.isin(seen.keys, index.keys, assume_unique=True)
     return _Reach(seen.keys[embedded], int(np.count_nonzero(seen.has_text & ~embedded)))
+
+
+def _in_order(found: Sequence[Found], limit: int, ties: Ties, unembedded: int, fell_back: str | None) -> list[Nearest]:
+    """What was found for each query, ties in their order and cut."""
+    return [Nearest(tuple(ties.candidates(*each, limit)) if limit > 0 else (), unembedded, fell_back) for each in found]
 
 
 def _reader_of(connection: Connection, head: Head) -> Callable[[Keys], tuple[Keys, Matrix]]:
