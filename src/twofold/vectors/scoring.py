@@ -52,10 +52,10 @@ def exact_cosines(
     scores = np.empty(len(rows) if at is None else len(at), dtype=np.float64)
     for start in range(0, len(scores), _BLOCK):
         stop = start + _BLOCK
-        block = (rows[start:stop] if at is None else rows[at[start:stop]]).astype(np.float64)
+        block = (rows[start:stop] if at is None else rows.take(at[start:stop], axis=0)).astype(np.float64)
         own = lengths_of(block) if lengths is None else lengths[start:stop] if at is None else lengths[at[start:stop]]
-        # No BLAS here: its sums run in an order that depends on where a row lies.
-        scores[start:stop] = np.add.reduce(np.multiply(block, wide, out=block), axis=1) / own
+        # Row by row: the sums of a product of matrices run in an order that depends on where a row lies.
+        scores[start:stop] = np.vecdot(block, wide) / own
     np.round(scores, _SCORE_DECIMALS, out=scores)
     np.clip(scores, -1.0, 1.0, out=scores)
     return scores + 0.0  # -0.0 becomes 0.0
