@@ -101,13 +101,13 @@ class ApproximateIndex(SearchedAlone):
         self._breadth = breadth
 
     @classmethod
-    def empty(cls, dimension: int, kind: ApproximateKind) -> ApproximateIndex:
-        """An index without vectors.
+    def empty(cls, dimension: int, kind: ApproximateKind, *, room: int = 0) -> ApproximateIndex:
+        """An index without vectors; see :meth:`ExactIndex.empty`.
 
         Raises:
             MissingExtraError: FAISS is not installed.
         """
-        return cls(kind, ExactIndex.empty(dimension, FaissKernel()))
+        return cls(kind, ExactIndex.empty(dimension, FaissKernel(), room=room))
 
     def __len__(self) -> int:
         """How many vectors it holds."""

@@ -18,26 +18,27 @@ APPROXIMATE: Final = ("faiss-hnsw", "faiss-ivf")
 """Those that may miss a neighbour."""
 
 
-def empty_index(choice: str, dimension: int) -> VectorIndex:
+def empty_index(choice: str, dimension: int, *, room: int = 0) -> VectorIndex:
     """The index of this name, without vectors.
 
     Args:
         choice: ``auto``, one of ``FAISS``, or any other word for the exact scan.
         dimension: how many numbers a vector has.
+        room: about how many vectors are going to be added.
 
     Raises:
         MissingExtraError: it needs FAISS, and there is none.
     """
     if choice == "auto":
-        return FlatIndex.empty(dimension)
+        return FlatIndex.empty(dimension, room=room)
     if choice == "faiss-flat":
         load_faiss()
-        return FlatIndex.empty(dimension)
+        return FlatIndex.empty(dimension, room=room)
     if choice == "faiss-hnsw":
-        return ApproximateIndex.empty(dimension, "faiss-hnsw")
+        return ApproximateIndex.empty(dimension, "faiss-hnsw", room=room)
     if choice == "faiss-ivf":
-        return ApproximateIndex.empty(dimension, "faiss-ivf")
-    return ExactIndex.empty(dimension)
+        return ApproximateIndex.empty(dimension, "faiss-ivf", room=room)
+    return ExactIndex.empty(dimension, room=room)
 
 
 def index_in_use(choice: str, vectors: int) -> str:

@@ -76,14 +76,15 @@ class ExactIndex(SearchedAlone):
         self.dimension = buffers.vectors.shape[1]
 
     @classmethod
-    def empty(cls, dimension: int, kernel: Kernel = NUMPY) -> ExactIndex:
+    def empty(cls, dimension: int, kernel: Kernel = NUMPY, *, room: int = 0) -> ExactIndex:
         """An index without vectors.
 
         Args:
             dimension: how many numbers a vector has, at least 1.
             kernel: what computes the products of the float32 scan; it changes how fast, never what is found.
+            room: about how many vectors are going to be added: they are then not copied as it grows.
         """
-        return cls(Buffers(dimension, _LEAST_CAPACITY, kernel), 0, None, 0)
+        return cls(Buffers(dimension, _capacity(room), kernel), 0, None, 0)
 
     def __len__(self) -> int:
         """How many vectors it holds; a record with several parts counts once for each."""
@@ -339,10 +340,10 @@ class ExactIndex(SearchedAlone):
         added: Floats,
         lengths: Scores,
     ) -> ExactIndex:
-        """The living rows and the added ones in buffers of their own, with room for half as many again."""
+        """The living rows and the added ones in buffers of their own."""
         kept = self._size - dead
         size = kept + len(added_keys)
-        buffers = Buffers(self.dimension, max(_LEAST_CAPACITY, size + size // 2), self._buffers.kernel)
+        buffers = Buffers(self.dimension, _capacity(size), self._buffers.kernel)
         rows = slice(0, self._size) if alive is None else np.flatnonzero(alive)
         old = self._buffers
         buffers.append(0, old.keys[rows], old.vectors[rows], old.lengths[rows])
@@ -351,6 +352,11 @@ class ExactIndex(SearchedAlone):
 
     def _living(self, keys: Keys) -> Keys:
         return keys if self._alive is None else keys[self._alive]
+
+
+def _capacity(size: int) -> int:
+    """Room for half as many rows again; what is not used takes no memory on most systems."""
+    return max(_LEAST_CAPACITY, size + size // 2)
 
 
 def _unit(query: Floats) -> Floats:

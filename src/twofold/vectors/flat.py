@@ -59,9 +59,11 @@ class FlatIndex(SearchedAlone):
         self.problem = problem
 
     @classmethod
-    def empty(cls, dimension: int) -> FlatIndex:
-        """An index without vectors. Where FAISS is not installed it stays a scan by numpy."""
-        return cls(ExactIndex.empty(dimension))
+    def empty(cls, dimension: int, *, room: int = 0) -> FlatIndex:
+        """An index without vectors; see :meth:`ExactIndex.empty`. Where FAISS is not installed it stays a scan by
+        numpy.
+        """
+        return cls(ExactIndex.empty(dimension, room=room))
 
     def __len__(self) -> int:
         """How many vectors it holds."""

@@ -158,6 +158,17 @@ def test_many_queries_at_once_find_what_each_finds_alone(
         index.search_many([queries[0], queries[1][:2]], None, 5)
 
 
+def test_with_room_nothing_is_copied_as_it_grows() -> None:
+    vectors = np.random.default_rng(3).standard_normal((3000, 8)).astype(np.float32)
+    index, grown = ExactIndex.empty(8, room=3000), ExactIndex.empty(8)
+    taken = index.nbytes
+    for start in range(0, 3000, 100):
+        index = index.updated(NONE, np.arange(start, start + 100), vectors[start : start + 100])
+        grown = grown.updated(NONE, np.arange(start, start + 100), vectors[start : start + 100])
+        assert index.nbytes == taken
+    assert found(index, vectors[2999], 20) == found(grown, vectors[2999], 20)
+
+
 def test_removing_and_replacing() -> None:
     first = made((1, [1, 0]), (2, [0, 1]), (3, [1, 1]))
     second = first.updated(keys(1, 99), keys(2), rows([1.0, 0.0]))

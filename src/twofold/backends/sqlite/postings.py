@@ -21,6 +21,7 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head, read_head
 from twofold.backends.sqlite.postings_reading import PostingsReader
 from twofold.backends.sqlite.postings_state import Changes, PostingsState
+from twofold.backends.sqlite.pragmas import reading_through
 from twofold.backends.sqlite.sidecar import Sidecar
 from twofold.backends.sqlite.visible_keys import Keys, Seen
 from twofold.errors import StoreError
@@ -312,7 +313,7 @@ class PostingsCache:
         """The postings of all words and records that have not changed since; of the others, anything."""
         keys, lengths = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.uint32)]
         while not stopping():
-            with self._sessions() as connection:
+            with self._sessions() as connection, reading_through(connection):
                 self._check(connection, since)
                 some, long = self._reader.lengths_after(connection, int(keys[-1][-1]) if len(keys) > 1 else -1)
             if not len(some):
@@ -325,7 +326,7 @@ class PostingsCache:
         del keys, lengths
         last: str | None = None
         while not stopping():
-            with self._sessions() as connection:
+            with self._sessions() as connection, reading_through(connection):
                 self._check(connection, since)
                 read = self._reader.words_after(connection, last)
             if read is None:

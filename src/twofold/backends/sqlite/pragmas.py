@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Literal
 
 from twofold.backends.sqlite.driver import Connection
@@ -16,6 +18,7 @@ __all__ = [
     "checkpoint",
     "journal_size_limit",
     "query_only",
+    "reading_through",
     "synchronous",
     "trusted_schema",
     "use_wal",
@@ -24,6 +27,8 @@ __all__ = [
 _CHECKPOINT_PAGES: Final = 2000
 _WAL_LIMIT: Final = 16 * 1024 * 1024
 _RETRY_PAUSE: Final = 0.01
+_PASSING: Final = 1
+"""How many MiB of the file are kept while it is read from end to end."""
 
 
 def busy_timeout(connection: Connection, seconds: float) -> None:
@@ -34,6 +39,17 @@ def busy_timeout(connection: Connection, seconds: float) -> None:
 def cache_size(connection: Connection, mebibytes: int) -> None:
     """How much of the file a connection keeps in memory; SQLite's own default is 2 MiB."""
     connection.execute(f"PRAGMA cache_size = -{mebibytes * 1024}").fetchall()
+
+
+@contextmanager
+def reading_through(connection: Connection) -> Iterator[None]:
+    """Read much of the file, each page once, without keeping it: it is the system that has it at hand."""
+    ((kept,),) = connection.execute("PRAGMA cache_size").fetchall()
+    cache_size(connection, _PASSING)
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA cache_size = {kept}").fetchall()
 
 
 def synchronous(connection: Connection, level: Literal["NORMAL", "FULL"]) -> None:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from twofold.backends.sqlite.background import Background, Stopping
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head, read_head
+from twofold.backends.sqlite.pragmas import reading_through
 from twofold.backends.sqlite.sidecar import Sidecar
 from twofold.backends.sqlite.visible_keys import Keys, changed_since
 from twofold.errors import InvalidVectorError, StoreError
@@ -174,20 +175,19 @@ class VectorIndexes:
         that is left to the background.
         """
         dimension = _dimension(head)
-        if self._codes is not None and self._is_large(connection, dimension):
+        (vectors,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+        if self._codes is not None and self._is_large(dimension, vectors):
             saved_codes = self._codes.load(connection, head, CompactIndex.empty(dimension).restored)
             return None if saved_codes is None else _brought_up(connection, head, *saved_codes)
-        empty = empty_index(self._choice, dimension)
+        empty = empty_index(self._choice, dimension, room=vectors)
         saved = None if self._sidecar is None else self._sidecar.load(connection, head, empty.restored)
         if saved is not None:
             return _brought_up(connection, head, *saved)
-        return _with_vectors(empty, connection, head, "vectors v WHERE", (), np.empty(0, dtype=np.int64))
+        with reading_through(connection):
+            return _with_vectors(empty, connection, head, "vectors v WHERE", (), np.empty(0, dtype=np.int64))
 
-    def _is_large(self, connection: Connection, dimension: int) -> bool:
-        if self._failed or faiss_problem() is not None:
-            return False
-        (vectors,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
-        return 4 * dimension * int(vectors) > FLOATS_IN_MEMORY
+    def _is_large(self, dimension: int, vectors: int) -> bool:
+        return 4 * dimension * vectors > FLOATS_IN_MEMORY and not self._failed and faiss_problem() is None
 
     def _build(self, stopping: Stopping) -> None:
         """Make the codes of all vectors, and save them."""
@@ -210,7 +210,7 @@ class VectorIndexes:
         """
         if self._sessions is None:
             return None
-        with self._sessions() as connection:
+        with self._sessions() as connection, reading_through(connection):
             head = read_head(connection)
             try:
                 batches = _stored_vectors(connection, head, "vectors v WHERE", ())

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head
+from twofold.backends.sqlite.pragmas import reading_through
 from twofold.backends.sqlite.rows import store_time
 from twofold.backends.sqlite.touches import TOUCHED_COLUMNS
 from twofold.backends.sqlite.visible import Condition, alive_at, permitted
@@ -96,14 +98,14 @@ class VisibleKeys:
     def of(self, connection: Connection, head: Head, visible: Visibility) -> Seen:
         """Which records the caller may see in the session's snapshot."""
         asked = _compiled(head, visible)
-        return self._kept_for(connection, head, asked) or self._listed(connection, head, asked)
+        return self._kept_for(connection, head, asked) or self._listed(connection, head, asked, visible)
 
     def at_hand(self, connection: Connection, head: Head, visible: Visibility) -> Seen | None:
         """The same, if it is kept, or if no filter makes the listing dear; else None."""
         asked = _compiled(head, visible)
         seen = self._kept_for(connection, head, asked)
         if seen is None and visible.where is None and asked.lasting:
-            seen = self._listed(connection, head, asked)
+            seen = self._listed(connection, head, asked, visible)
         return seen
 
     def _kept_for(self, connection: Connection, head: Head, asked: _Asked) -> Seen | None:
@@ -134,10 +136,12 @@ class VisibleKeys:
         self._keep(asked, seen)
         return seen
 
-    def _listed(self, connection: Connection, head: Head, asked: _Asked) -> Seen:
-        rows = _listing(connection, asked.condition)
+    def _listed(self, connection: Connection, head: Head, asked: _Asked, visible: Visibility) -> Seen:
+        # With a filter another is likely to follow, and to read the same again.
+        with reading_through(connection) if visible.where is None else nullcontext():
+            rows, span = _listing(connection, asked.condition), _span(connection, asked, None)
         columns = (np.ascontiguousarray(rows[name]) for name in ("key", "has_text", "created_at"))
-        seen = Seen(head.generation, _span(connection, asked, None), *columns)
+        seen = Seen(head.generation, span, *columns)
         self._keep(asked, seen)
         return seen
 

@@ -52,3 +52,17 @@ def test_a_checkpoint_says_whether_it_could(connect, tmp_path):
     reading.execute("COMMIT")
     assert pragmas.checkpoint(writing)
     assert (tmp_path / "a.db-wal").stat().st_size == 0
+
+
+def test_what_is_read_through_is_not_kept_and_then_all_is_as_before(connect):
+    connection = connect()
+    pragmas.cache_size(connection, 7)
+
+    def read():
+        with pragmas.reading_through(connection):
+            assert connection.execute("PRAGMA cache_size").fetchone() == (-1024,)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        read()
+    assert connection.execute("PRAGMA cache_size").fetchone() == (-7 * 1024,)
