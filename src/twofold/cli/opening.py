@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from twofold.backends.sqlite.tenants import tenant_file_name
 from twofold.config import EmbeddingSettings, StoreSettings
 from twofold.embedders import PROVIDERS, SHORT_FORMS, LocalEmbedder, resolve_embedder
 from twofold.errors import ConfigurationError
+from twofold.extras import has_extra
 from twofold.store import HybridStore
 from twofold.types import Access
 
@@ -23,14 +23,11 @@ __all__ = [
     "NONE",
     "OpenedStore",
     "checked_embedder",
-    "has_extra",
     "has_local_extra",
     "opened",
 ]
 
 INSTALL_LOCAL: Final = "pip install 'twofold[local]'"
-_LIBRARIES: Final = {"voyage": "voyageai", "sentence-transformers": "sentence_transformers"}
-"""What a provider's library is imported as, where that is not its name."""
 
 AUTO: Final = "auto"
 """The embedder that the file's vectors are of; local for a new file, if the extra is installed; else none."""
@@ -54,12 +51,7 @@ class OpenedStore:
 
 def has_local_extra() -> bool:
     """Whether the extra ``local`` is installed."""
-    return importlib.util.find_spec("wordllama") is not None
-
-
-def has_extra(provider: str) -> bool:
-    """Whether the extra that a provider of embeddings needs, which has its name, is installed."""
-    return importlib.util.find_spec(_LIBRARIES.get(provider, provider)) is not None
+    return has_extra("local")
 
 
 def checked_embedder(value: str) -> str:

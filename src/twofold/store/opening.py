@@ -9,6 +9,7 @@ from twofold.backends.sqlite import SqliteBackend
 from twofold.config import SearchParams, StoreSettings
 from twofold.embedders import Embedder, Guard, resolve_embedder
 from twofold.errors import ConfigurationError
+from twofold.extras import require_extra
 from twofold.rerankers import Judge, Reranker, resolve_reranker
 from twofold.search import Helpers, Hyde, HydeWriter
 from twofold.store.backfilling import Backfill
@@ -68,6 +69,8 @@ def open_store(
             )
         settings = replace(settings, search=SearchParams.preset(preset))
     resolved, reorders = resolve_embedder(embedder), resolve_reranker(reranker)
+    for short_form in (embedder, reranker):
+        require_extra(short_form)
     helpers = Helpers(
         None if reorders is None else Judge(reorders, settings), None if hyde is None else Hyde(hyde, settings)
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from twofold.embedders import Embedder, Guard, resolve_embedder
 from twofold.errors import ConfigurationError
+from twofold.extras import require_extra
 from twofold.reembed import reembed
 from twofold.store.asynchronous import in_thread
 from twofold.store.handle import Handle
@@ -53,6 +54,7 @@ class Reembedding(Handle):
         """
         self._refuse_views("reembed")
         resolved = resolve_embedder(embedder)
+        require_extra(embedder)
         if resolved is None:
             raise ConfigurationError("reembed needs an embedder: reembed('local'), say")
         for name, flag in (("forget_given", forget_given), ("abandon", abandon)):

@@ -194,6 +194,9 @@ def test_a_reranker_without_its_library_names_the_extra(
     assert "pip install 'twofold[sentence-transformers]'" in found.err
 
 
-def test_the_command_waits_for_its_reranker_to_be_loaded(trains: Callable[..., Any]) -> None:
+def test_the_command_waits_for_its_reranker_to_be_loaded(
+    trains: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace())
     with opened(Path("twofold.db"), None, reranker="cross-encoder") as it:
         assert it.store.settings.rerank_deadline > 60 > StoreSettings().rerank_deadline

@@ -101,7 +101,7 @@ def test_a_refused_download_says_what_is_missing_and_the_search_goes_on(library:
 
 def test_without_the_library_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with twofold.open(":memory:", reranker="cross-encoder") as store:
+    with twofold.open(":memory:", reranker=CrossEncoderReranker()) as store:
         store.add("kettle")
         with pytest.raises(MissingExtraError, match=r"pip install 'twofold\[sentence-transformers\]'"):
             store.search("kettle")
