@@ -31,6 +31,7 @@ from tests.benchmarks.stores import (
 from twofold import Access, HybridStore
 from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.keyword import match_expression
+from twofold.text import Analyzer
 
 __all__ = [
     "Report",
@@ -182,10 +183,11 @@ def words(collection: Collection, path: Path) -> Report:
 
 def keyword_leg(collection: Collection, path: Path) -> Report:
     """The 30 best by BM25, stop words and all, beside FTS5's own answer to the same OR on the same connection."""
-    with open_store(path, collection, stop_words=()) as store:
+    with open_store(path, collection) as store:
         settle(store, collection)
         backend: Any = store._parts.backend
-        queries = [backend.analyzer.query(text) for text in collection.questions.mixed]
+        keeping = Analyzer(backend.analyzer.language, ())  # as a setting of the store the file would remember it
+        queries = [keeping.query(text) for text in collection.questions.mixed]
         matches = [match_expression(query.terms) for query in queries]
         visible = Visibility(Access(), datetime.now(UTC))
         score = f"bm25(fts{', 1.0' * (len(backend.fields) + 1)})"  # the fields, and the tags

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.benchmarks import stages
 from tests.benchmarks.collection import Collection, best_cosines, recall, save_made_up
 from tests.benchmarks.data import BLOCK, FUNCTION_WORDS, make_corpus
 from tests.benchmarks.goals import GOALS, Goal
@@ -15,6 +16,9 @@ from tests.benchmarks.growth import write_growth
 from tests.benchmarks.measuring import Taken, in_turns, row, times_faster
 from tests.benchmarks.peers import PEERS
 from tests.benchmarks.process import LeftOutError, PeerProcess
+from tests.benchmarks.stores import open_store
+
+from twofold import SearchParams
 
 RECORDS = BLOCK + 50  # more than one block
 
@@ -139,3 +143,20 @@ def test_a_turn_may_be_of_several_questions() -> None:
     taken = in_turns({"a": contestant}, 5, at_a_turn=2)
     assert asked == [0, 1, 0, 1, 2, 3, 4]
     assert [each.found for each in taken["a"]] == [[0], [1], [2], [3], [4]]
+
+
+def test_measuring_leaves_the_store_as_it_was_asked_before(tmp_path: Path) -> None:
+    (tmp_path / "collection").mkdir()
+    small = save_made_up(tmp_path / "collection", 60, 4, 3)
+    path = tmp_path / "store.db"
+    stages.adding(small, path)
+
+    def terms() -> list[tuple[str, ...]]:
+        with open_store(path, small) as store:
+            trace = [store.search(text, params=SearchParams(trace=True)).trace or () for text in small.questions.mixed]
+        told = [{stage.name: stage.detail for stage in each}["keyword"]["terms"] for each in trace]
+        return [term.tokens for asked in told for term in asked]
+
+    before = terms()
+    stages.keyword_leg(small, path)  # which asks for stop words too
+    assert terms() == before
