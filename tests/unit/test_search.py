@@ -7,6 +7,7 @@ maximum.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,9 +28,11 @@ from twofold import (
     HybridStore,
     InvalidVectorError,
     SearchParams,
+    SearchResult,
     SearchUnavailableError,
     StoreSettings,
 )
+from twofold.search.explain import Told
 from twofold.testing import FailingEmbedder, FakeClock, FakeEmbedder, FlakyEmbedder, TableEmbedder
 
 BY_HAND = EmbeddingSettings(fill_in=False)
@@ -494,7 +497,7 @@ def test_a_long_query_is_cut_to_its_rarest_tokens_and_says_so() -> None:
         assert store.search(" ".join(f"word{number}" for number in range(100)) + " kettle").degraded is False
 
 
-def test_a_trace_tells_each_stage_and_costs_nothing_when_not_asked_for(mixed: HybridStore) -> None:
+def test_a_trace_tells_each_stage(mixed: HybridStore) -> None:
     result = mixed.search("kettle", params=SearchParams(trace=True))
     assert result.trace is not None
     assert [stage.name for stage in result.trace] == ["embed", "vector", "keyword", "rescore", "fuse", "hydrate"]
@@ -503,6 +506,43 @@ def test_a_trace_tells_each_stage_and_costs_nothing_when_not_asked_for(mixed: Hy
     assert by_name["vector"]["found"] == 3
     assert by_name["hydrate"]["ids"] == ["m1", "m3", "m2"]
     assert set(result.timings) == set(by_name)
+
+
+def test_a_trace_costs_nothing_when_not_asked_for(mixed: HybridStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Told] = []
+    make = Told.__new__
+
+    def making(cls: type[Told], *parts: Any) -> Told:
+        told.append(make(cls, *parts))
+        return told[-1]
+
+    monkeypatch.setattr(Told, "__new__", making)
+    backend: Any = mixed._parts.backend
+
+    def statements_of(params: SearchParams) -> tuple[Counter[str], SearchResult]:
+        statements: list[str] = []
+        told.clear()
+        with backend.read() as reader:
+            connection = reader._connection  # a store in memory has no other
+        connection.set_trace_callback(statements.append)
+        try:
+            result = mixed.search("kettle", params=params)
+        finally:
+            connection.set_trace_callback(None)
+        return Counter(statements), result
+
+    for _ in range(3):  # what is kept from one search to the next is there then
+        mixed.search("kettle")
+    plain, without = statements_of(SearchParams())
+    assert not told, "nothing is told of any stage"
+    assert without.trace is None
+    traced, result = statements_of(SearchParams(trace=True))
+    assert len(told) == len(result.trace or ()) > 0
+    assert plain.total() > 0
+    assert not plain - traced
+    assert (traced - plain).total() == 1, "the ids of what was told"
+    assert without.hits == result.hits
+    assert [hit.why for hit in without] == [hit.why for hit in result]
 
 
 def test_a_result_is_a_sequence_of_hits(mixed: HybridStore) -> None:

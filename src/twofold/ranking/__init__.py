@@ -6,6 +6,7 @@ from twofold.ranking.expansion import Edge, Neighbors, Reached, Step, linked_sco
 from twofold.ranking.fusion import (
     KEYWORD,
     VECTOR,
+    Adder,
     AdditiveBonus,
     Alpha,
     Calibrated,
@@ -25,6 +26,7 @@ __all__ = [
     "KEYWORD",
     "MOST_STRENGTH",
     "VECTOR",
+    "Adder",
     "AdditiveBonus",
     "Alpha",
     "Bounds",

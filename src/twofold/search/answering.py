@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 
 from twofold.backends.protocol import Reader, Visibility
 from twofold.config import SearchParams
 from twofold.links import paths_of, walk
 from twofold.ranking import Reached, linked_score
-from twofold.search.explain import Diary, Told, explanations
+from twofold.search.explain import Diary, Explainer, Told, explainer
 from twofold.search.hyde import Written
 from twofold.search.legs import Answers, run_legs
 from twofold.search.neighbours import Neighbours, neighbours_of
 from twofold.search.order import Ranking, rank
 from twofold.search.reordering import Likeness, diversify, likeness, rerank
 from twofold.search.request import PreparedSearch
-from twofold.types import Explanation, Hit, LinkStep, Record, SearchResult
+from twofold.types import Hit, LinkStep, Record, SearchResult
+from twofold.types.result import unexplained_hit
 
 __all__ = ["Touched", "answer", "answers"]
 
@@ -91,8 +93,8 @@ def _answered(
     linked = _linked(found, page, reader) if params.expand else []
     keys = [*page, *(each.key for each in linked)]
     records = reader.records(keys)
-    why = explanations(prepared, found.answers.legs, found.ranking, keys, reader)
-    hits = tuple(Hit(records[key], found.ranking.score(key), why[key]) for key in page if key in records)
+    why = explainer(prepared, found.answers.legs, found.ranking, keys, reader)
+    hits = _hits(found.ranking, [key for key in page if key in records], records, why)
     paths = paths_of(reader, linked)
     if touched is not None and params.touch:
         touched(keys, prepared.request.at, params.touch_growth)
@@ -112,7 +114,7 @@ def _gathered(prepared: PreparedSearch, reader: Reader, visible: Visibility, nei
     most = max(request.wanted, ranking.pooled if diverse else request.params.rerank)
     records = reader.records(ranking.keys[:most])
     keys = [key for key in ranking.keys[:most] if key in records]
-    why = explanations(prepared, found.answers.legs, ranking, keys, reader)
+    why = explainer(prepared, found.answers.legs, ranking, keys, reader)
     alike = likeness(prepared, found.answers.legs, ranking, reader) if diverse else None
     found.diary.note("hydrate", lambda: Told({"ids": [records[key].id for key in keys]}, keys))
     found.diary.learn(reader)
@@ -125,7 +127,7 @@ class _Gathered:
 
     found: _Found
     records: dict[int, Record]
-    why: dict[int, Explanation]
+    why: Explainer
     alike: Likeness | None
 
     def judge(self) -> None:
@@ -143,24 +145,17 @@ class _Gathered:
         ranking = found.ranking
         page = [key for key in _page(found) if key in self.records]
         linked = [] if reader is None or not params.expand else _linked(found, page, reader)
-        paths: Mapping[int, tuple[LinkStep, ...]] = {}
+        why, paths = self.why, dict[int, tuple[LinkStep, ...]]()
         if reader is not None and linked:
             more = [each.key for each in linked]
             self.records |= reader.records(more)
-            self.why |= explanations(found.prepared, found.answers.legs, ranking, more, reader)
+            why = explainer(found.prepared, found.answers.legs, ranking, more, reader)
             paths = paths_of(reader, linked)
             found.diary.learn(reader)
-        hits = tuple(
-            Hit(
-                self.records[key],
-                ranking.score(key),
-                replace(self.why[key], reranked=ranking.reranked.get(key), diversity=ranking.diversity.get(key)),
-            )
-            for key in page
-        )
+        hits = _hits(ranking, page, self.records, self.why)
         if touched is not None and params.touch:
             touched([*page, *(each.key for each in linked)], found.prepared.request.at, params.touch_growth)
-        return _result(found, hits, linked, self.records, self.why, paths)
+        return _result(found, hits, linked, self.records, why, paths)
 
 
 # -- what both have in common -------------------------------------------------------------------------------------
@@ -238,21 +233,25 @@ def _linked(found: _Found, page: Sequence[int], reader: Reader) -> list[Reached]
     return linked
 
 
+def _hits(ranking: Ranking, page: Sequence[int], records: Mapping[int, Record], why: Explainer) -> tuple[Hit, ...]:
+    return tuple([unexplained_hit(records[key], ranking.score(key), partial(why.of, key)) for key in page])
+
+
 def _result(
     found: _Found,
     hits: tuple[Hit, ...],
     linked: Sequence[Reached],
     records: Mapping[int, Record],
-    why: Mapping[int, Explanation],
+    why: Explainer,
     paths: Mapping[int, tuple[LinkStep, ...]],
 ) -> SearchResult:
     return SearchResult(
         hits=hits,
         linked=tuple(
-            Hit(
+            unexplained_hit(
                 records[each.key],
                 linked_score(each.value, hits[-1].score),
-                replace(why[each.key], path=paths[each.key]),
+                partial(why.of, each.key, paths[each.key]),
             )
             for each in linked
         ),

@@ -7,16 +7,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twofold.backends.protocol import Reader
-from twofold.ranking import KEYWORD, VECTOR, composite, leg_name, plain_leg
+from twofold.ranking import KEYWORD, VECTOR, Adder, Standing, composite, leg_name, plain_leg
 from twofold.search.fields import cosines_by_field
-from twofold.types import Dropped, Explanation, LegScore, Stage
+from twofold.types import Dropped, Explanation, LegScore, LinkStep, Stage
 
 if TYPE_CHECKING:  # the legs write into the diary
     from twofold.search.legs import Leg
     from twofold.search.order import Ranking
     from twofold.search.request import PreparedSearch
 
-__all__ = ["Diary", "Told", "explanations"]
+__all__ = ["Diary", "Explainer", "Told", "explainer"]
 
 
 class Told(NamedTuple):
@@ -93,44 +93,96 @@ class Diary:
         )
 
 
-def explanations(
-    prepared: PreparedSearch, legs: Mapping[str, Leg], ranking: Ranking, keys: Sequence[int], reader: Reader
-) -> dict[int, Explanation]:
-    """Where each of some records comes from."""
-    scores: dict[int, dict[str, LegScore]] = {key: {} for key in keys}
-    matched = _matched_fields(prepared, legs, keys, reader)
-    weighed = prepared.request.params.prior == "keyword" and any(plain_leg(name) == KEYWORD for name in legs)
-    standings = reader.standings(keys) if weighed and keys else {}
-    for name, leg in legs.items():
-        adder = ranking.fusion.adder(name, leg.head)
-        carries = standings if plain_leg(name) == KEYWORD else {}
-        for first, part, adds in ((1, leg.head, adder), (leg.pool + 1, leg.tail, None)):
-            for rank, (key, score) in enumerate(part, start=first):
-                if key in scores and name not in scores[key]:
-                    each = carries.get(key)
-                    factor = 1.0 if each is None else composite(each.strength, each.importance)
-                    raw = leg.raw.get(key, score)
-                    scores[key][name] = LegScore(
-                        rank=rank,
-                        raw=raw / factor if factor > 0 else 0.0,
-                        adjacency=leg.adjacency.get(key, 1.0),
-                        prior=factor,
-                        contribution=None if adds is None else adds(rank, score),
-                        fields=matched.get((name, key), ()),
-                    )
-    answered, formula = tuple(legs), ranking.fusion.formula
-    return {
-        key: Explanation(
-            legs=scores[key],
-            answered=answered,
+class Explainer:
+    """Knows why each of some records is there, and says so when somebody asks: nobody asks of most hits.
+
+    Made by :func:`explainer` within the session; what it says after that is from memory.
+
+    Args:
+        legs: what was found.
+        ranking: what became of it; it may still be put in another order.
+        matched: by leg and record, the fields that matched.
+        standings: by key, what weighed records inside of the keyword leg.
+    """
+
+    __slots__ = ("_ceiling", "_legs", "_matched", "_places", "_ranking", "_standings")
+
+    def __init__(
+        self,
+        legs: Mapping[str, Leg],
+        ranking: Ranking,
+        matched: Mapping[tuple[str, int], tuple[str, ...]],
+        standings: Mapping[int, Standing],
+    ) -> None:
+        self._legs = legs
+        self._ranking = ranking
+        self._ceiling = ranking.ceiling  # as long as the scores are the fused ones
+        self._matched = matched
+        self._standings = standings
+        self._places: dict[str, dict[int, _Place]] | None = None
+
+    def of(self, key: int, path: tuple[LinkStep, ...] = ()) -> Explanation:
+        """Where a record comes from; ``path`` if that is from a hit, by links."""
+        places = self._places
+        if places is None:
+            fusion = self._ranking.fusion
+            places = self._places = {
+                name: _places(leg, fusion.adder(name, leg.head)) for name, leg in self._legs.items()
+            }
+        ranking = self._ranking
+        return Explanation(
+            legs={name: self._leg_score(name, key, own[key]) for name, own in places.items() if key in own},
+            answered=tuple(self._legs),
             fused=ranking.fused.get(key, 0.0),
             factors=ranking.factors.get(key, {}),
-            best_possible=ranking.ceiling,
-            formula=formula,
+            best_possible=self._ceiling,
+            formula=ranking.fusion.formula,
+            path=path,
+            reranked=None if path else ranking.reranked.get(key),  # the score of a linked one is made of its path
             diversity=ranking.diversity.get(key),
         )
-        for key in keys
-    }
+
+    def _leg_score(self, name: str, key: int, place: _Place) -> LegScore:
+        leg = self._legs[name]
+        standing = self._standings.get(key) if plain_leg(name) == KEYWORD else None
+        factor = 1.0 if standing is None else composite(standing.strength, standing.importance)
+        return LegScore(
+            rank=place.rank,
+            raw=leg.raw.get(key, place.score) / factor if factor > 0 else 0.0,
+            adjacency=leg.adjacency.get(key, 1.0),
+            prior=factor,
+            contribution=place.contribution,
+            fields=self._matched.get((name, key), ()),
+        )
+
+
+class _Place(NamedTuple):
+    """Where a leg has a record."""
+
+    rank: int
+    score: float
+    contribution: float | None
+
+
+def _places(leg: Leg, adds: Adder | None) -> dict[int, _Place]:
+    """By key; what lies past the pool adds nothing that is known."""
+    places = {key: _Place(rank, score, None) for rank, (key, score) in enumerate(leg.tail, start=leg.pool + 1)}
+    for rank, (key, score) in enumerate(leg.head, start=1):
+        places[key] = _Place(rank, score, None if adds is None else adds(rank, score))
+    return places
+
+
+def explainer(
+    prepared: PreparedSearch, legs: Mapping[str, Leg], ranking: Ranking, keys: Sequence[int], reader: Reader
+) -> Explainer:
+    """Ask the session what explaining these records takes."""
+    weighed = prepared.request.params.prior == "keyword" and any(plain_leg(name) == KEYWORD for name in legs)
+    return Explainer(
+        legs,
+        ranking,
+        _matched_fields(prepared, legs, keys, reader),
+        reader.standings(keys) if weighed and keys else {},
+    )
 
 
 def _matched_fields(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from twofold.types.access import Owner
 from twofold.types.degradation import Degradation, DegradationCode
@@ -144,8 +144,23 @@ class Explanation:
         return f"{', '.join(found + missing)}; {fused}{times}{decided}"
 
 
+class _ExplainedLater:
+    """A hit that :func:`unexplained_hit` made has no explanation until somebody looks at it."""
+
+    __slots__ = ("_explain",)
+
+    if not TYPE_CHECKING:  # it answers for one name alone, and would else be taken to answer for all
+
+        def __getattr__(self, name: str) -> object:
+            if name != "explanation":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            explanation = self._explain()
+            object.__setattr__(self, "explanation", explanation)
+            return explanation
+
+
 @dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(_ExplainedLater):
     """One record that answers a search."""
 
     record: Record
@@ -170,6 +185,21 @@ class Hit:
     def why(self) -> str:
         """The explanation in one line."""
         return str(self.explanation)
+
+
+def unexplained_hit(record: Record, score: float, explain: Callable[[], Explanation]) -> Hit:
+    """A hit like any other, whose explanation is made when it is first looked at.
+
+    Args:
+        record: the record.
+        score: its score.
+        explain: makes the explanation, the same whenever it is asked.
+    """
+    hit = object.__new__(Hit)
+    object.__setattr__(hit, "record", record)
+    object.__setattr__(hit, "score", score)
+    object.__setattr__(hit, "_explain", explain)
+    return hit
 
 
 @dataclass(frozen=True, slots=True)
