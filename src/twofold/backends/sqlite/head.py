@@ -15,7 +15,8 @@ _SQL = """
         (SELECT value FROM meta WHERE name = 'fingerprint'),
         (SELECT value FROM meta WHERE name = 'dimension'),
         (SELECT value FROM meta WHERE name = 'analyzer'),
-        (SELECT value FROM meta WHERE name = 'tombstones_pruned')
+        (SELECT value FROM meta WHERE name = 'tombstones_pruned'),
+        (SELECT value FROM meta WHERE name = 'strengthened')
     FROM state
 """
 
@@ -34,6 +35,8 @@ class Head:
     """The version of the analyser that the keyword index was made with; empty: it is not to be used."""
     pruned: int
     """Deletes of this generation and before may have left no tombstone."""
+    strengthened: int = 0
+    """How many transactions touched records so that their strength grew, which no generation counts."""
     changed: bool = False
     """Whether the session has written something of its own, so that nothing of it may be kept for others."""
 
@@ -45,13 +48,14 @@ def read_head(connection: Connection) -> Head:
         CorruptStoreError: it is not there, or not readable.
     """
     try:
-        generation, fingerprint, dimension, analyzer, pruned = connection.execute(_SQL).fetchone()
+        generation, fingerprint, dimension, analyzer, pruned, strengthened = connection.execute(_SQL).fetchone()
         return Head(
             generation=int(generation),
             fingerprint=fingerprint,
             dimension=None if dimension is None else int(dimension),
             analyzer=analyzer or "",
             pruned=int(pruned or 0),
+            strengthened=int(strengthened or 0),
         )
     except (TypeError, ValueError) as error:
         raise CorruptStoreError(

@@ -278,6 +278,10 @@ class SqliteReader:
         self, keys: Sequence[int], *, confidence: bool = False, uncommon: bool = False
     ) -> dict[int, Standing]:
         """What priors look at; see :meth:`Reader.standings`."""
+        if uncommon and self._looked_up is not None and not self._head.changed:
+            keys = self._looked_up[1].maybe_uncommon(keys, self._head.strengthened)
+            if not keys:
+                return {}
         return standings(self._connection, json_keys(list(keys)), confidence=confidence, uncommon=uncommon)
 
     def records(self, keys: Sequence[int]) -> dict[int, Record]:

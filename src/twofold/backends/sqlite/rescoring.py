@@ -11,7 +11,7 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head
 from twofold.ranking import Standing
 
-__all__ = ["standings", "vectors_of"]
+__all__ = ["UNCOMMON", "standings", "vectors_of"]
 
 _STANDINGS: Final = (
     "SELECT r.key, r.importance, r.strength, r.created_at, r.last_accessed, r.kind, r.project, {confidence}"
@@ -23,7 +23,8 @@ _CONFIDENCE: Final = (
 )
 _WITHOUT: Final = _STANDINGS.replace("{confidence}", "NULL")
 _WITH: Final = _STANDINGS.replace("{confidence}", _CONFIDENCE)
-_UNCOMMON: Final = " WHERE r.importance <> 0.5 OR r.strength <> 1.0"
+UNCOMMON: Final = "r.importance <> 0.5 OR r.strength <> 1.0"
+"""Whether what priors look at first is not what records have by default."""
 _VECTORS: Final = (
     "SELECT v.key, v.vector FROM json_each(?) j CROSS JOIN vectors v ON v.key = j.value"
     " JOIN spaces s ON s.id = v.space WHERE s.fingerprint = ?"
@@ -37,7 +38,7 @@ def standings(
     connection: Connection, keys_json: str, *, confidence: bool, uncommon: bool = False
 ) -> dict[int, Standing]:
     """What priors look at, of the records of a JSON list of keys; metadata is read for ``confidence`` only."""
-    sql = (_WITH if confidence else _WITHOUT) + (_UNCOMMON if uncommon else "")
+    sql = (_WITH if confidence else _WITHOUT) + (f" WHERE {UNCOMMON}" if uncommon else "")
     return {
         key: Standing(
             importance, strength, created_at / _SECOND, last_accessed / _SECOND, kind, project, confidence

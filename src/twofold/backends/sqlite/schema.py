@@ -25,7 +25,8 @@ global record's owner is ``''``."""
 INITIAL: Final = (
     # name → value: fields (JSON list), language, stop_words (JSON list or null), analyzer (the version that fts was
     # made with, '' = fts is not to be used), tenant, fingerprint, dimension, tombstones_pruned (deletes of this
-    # generation and before may have left no tombstone), vec0 (JSON list: the generation, fingerprint and dimension that
+    # generation and before may have left no tombstone), strengthened (how many transactions let the strength of
+    # records grow, which is no write of theirs), vec0 (JSON list: the generation, fingerprint and dimension that
     # the table vec belongs to), sidecar:<index> (JSON list: generation, bytes and BLAKE2b of an index saved beside the
     # file). A missing row is an unset value.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",

@@ -7,6 +7,7 @@ from typing import Final
 
 from twofold.backends.protocol import Touch
 from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.rows import store_time
 
 __all__ = ["STRENGTH_CAP", "TOUCHED_COLUMNS", "touch_rows"]
@@ -24,17 +25,20 @@ _TOUCH: Final = (
     "UPDATE records SET access_count = access_count + ?, last_accessed = max(last_accessed, ?),"
     " strength = max(strength, min(?, strength * ?)) WHERE key = ?"
 )
+_STRENGTHENED: Final = (
+    "INSERT INTO meta VALUES ('strengthened', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
+)
 
 
-def touch_rows(connection: Connection, touches: Mapping[int, Touch], growth: float) -> None:
+def touch_rows(connection: Connection, head: Head, touches: Mapping[int, Touch], growth: float) -> None:
     """See :meth:`twofold.backends.protocol.Writer.touch`."""
-    connection.executemany(
-        _TOUCH,
-        (
-            (touch.times, store_time(touch.at), STRENGTH_CAP, _growth(touch, growth), key)
-            for key, touch in touches.items()
-        ),
-    )
+    rows = [
+        (touch.times, store_time(touch.at), STRENGTH_CAP, _growth(touch, growth), key) for key, touch in touches.items()
+    ]
+    connection.executemany(_TOUCH, rows)
+    if any(growth_of_one > 1.0 for *_, growth_of_one, _ in rows):
+        connection.execute(_STRENGTHENED)
+        head.strengthened += 1
 
 
 def _growth(touch: Touch, growth: float) -> float:

@@ -22,6 +22,7 @@ from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.pragmas import reading_through
+from twofold.backends.sqlite.rescoring import UNCOMMON
 from twofold.backends.sqlite.rows import store_time
 from twofold.backends.sqlite.touches import TOUCHED_COLUMNS
 from twofold.backends.sqlite.visible import Condition, alive_at, permitted
@@ -35,7 +36,7 @@ MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
 """How much the kept lists may take."""
 
 _ALWAYS: Final = (-sys.maxsize - 1, sys.maxsize)
-_ROW: Final = np.dtype([("key", np.int64), ("has_text", np.bool_), ("created_at", np.int64)])
+_ROW: Final = np.dtype([("key", np.int64), ("has_text", np.bool_), ("created_at", np.int64), ("uncommon", np.bool_)])
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -46,21 +47,40 @@ class Seen:
     """The generation that the list belongs to."""
     span: tuple[int, int]
     """From the first instant (microseconds) to the second, excluded, no record becomes visible or ceases to be."""
+    strengthened: int
+    """See :attr:`Head.strengthened`; strength may be another where that is another."""
     keys: Keys
     """Ascending."""
     has_text: npt.NDArray[np.bool_]
     """By key, whether the record has text that could be embedded."""
     instants: Keys
     """By key, when the record was created, in microseconds."""
+    uncommon: npt.NDArray[np.bool_]
+    """By key, whether the record's importance or strength was not the default when it was listed."""
 
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return 1024 + self.keys.nbytes + self.has_text.nbytes + self.instants.nbytes
+        return 1024 + self.keys.nbytes + self.has_text.nbytes + self.instants.nbytes + self.uncommon.nbytes
 
     def created_at(self, keys: Keys) -> Keys:
         """When these were created, in microseconds; all of them are visible."""
         return self.instants[np.searchsorted(self.keys, keys)]
+
+    def maybe_uncommon(self, keys: Sequence[int], strengthened: int) -> Sequence[int]:
+        """Those of ``keys`` whose importance or strength may not be the default, in a session of this generation.
+
+        Args:
+            keys: of any records.
+            strengthened: of the session's head.
+        """
+        if strengthened != self.strengthened or not len(self.keys):
+            return keys
+        asked = np.array(keys, dtype=np.int64)
+        places = self.keys.searchsorted(asked)
+        maybe = self.keys.take(places, mode="clip") != asked
+        maybe |= self.uncommon.take(places, mode="clip")
+        return asked[maybe].tolist() if maybe.any() else ()
 
     def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
         """Which of ``keys`` are visible."""
@@ -129,9 +149,11 @@ class VisibleKeys:
         seen = Seen(
             head.generation,
             (max(span[0], known.span[0]), min(span[1], known.span[1])),
+            known.strengthened,
             np.insert(keys, places, come["key"]),
             np.insert(known.has_text[stayed], places, come["has_text"]),
             np.insert(known.instants[stayed], places, come["created_at"]),
+            np.insert(known.uncommon[stayed], places, come["uncommon"]),
         )
         self._keep(asked, seen)
         return seen
@@ -140,8 +162,8 @@ class VisibleKeys:
         # With a filter another is likely to follow, and to read the same again.
         with reading_through(connection) if visible.where is None else nullcontext():
             rows, span = _listing(connection, asked.condition), _span(connection, asked, None)
-        columns = (np.ascontiguousarray(rows[name]) for name in ("key", "has_text", "created_at"))
-        seen = Seen(head.generation, span, *columns)
+        columns = (np.ascontiguousarray(rows[name]) for name in rows.dtype.names or ())
+        seen = Seen(head.generation, span, head.strengthened, *columns)
         self._keep(asked, seen)
         return seen
 
@@ -184,8 +206,11 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
 
 
 def _listing(connection: Connection, condition: Condition, source: str = "records r") -> npt.NDArray[np.void]:
-    """Key, whether there is text, and when it was created, of each record that the condition lets through, by key."""
-    sql = f"SELECT r.key, r.parts > 0, r.created_at FROM {source} WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
+    """The columns of :class:`Seen`, of each record that the condition lets through, by key."""
+    sql = (
+        f"SELECT r.key, r.parts > 0, r.created_at, {UNCOMMON} FROM {source}"
+        f" WHERE {condition.sql or 'TRUE'} ORDER BY r.key"
+    )
     return np.fromiter(connection.execute(sql, condition.params), dtype=_ROW)
 
 

@@ -325,7 +325,7 @@ class SqliteWriter(SqliteReader):
 
     def touch(self, touches: Mapping[int, Touch], growth: float = 1.0) -> None:
         """Count uses of records; see the protocol. Does not count as a write of records."""
-        touch_rows(self._connection, touches, growth)
+        touch_rows(self._connection, self._head, touches, growth)
 
     # -- marks ----------------------------------------------------------------------------------------------------
 
