@@ -180,7 +180,7 @@ def _find(prepared: PreparedSearch, reader: Reader, visible: Visibility, neighbo
     if prepared.written is not None:
         _note_hyde(diary, prepared.written, request.params)
     found = run_legs(prepared, reader, visible, neighbours, diary)
-    ranking = rank(prepared, found.legs, reader)
+    ranking = rank(prepared, found.legs, reader, visible)
     diary.note("fuse", lambda: _ranked(ranking, prepared))
     return _Found(prepared, visible, diary, found, ranking)
 

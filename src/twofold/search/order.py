@@ -67,12 +67,19 @@ class Ranking:
         return min(1.0, max(0.0, self.scores[key] / self.ceiling)) if self.ceiling > 0 else 0.0
 
 
-def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> Ranking:
+def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, visible: Visibility) -> Ranking:
     """Fuse what the legs found, weigh it by what it carries, and put it in order at least to the end of the page; all
     of it where it is put in another order afterwards.
+
+    Args:
+        prepared: what was asked.
+        legs: what was found.
+        reader: the session.
+        visible: among what it was found.
     """
     request = prepared.request
-    fusion = _fusion(prepared, legs, reader) if not prepared.others else _fusion_of_all(prepared, legs, reader)
+    making = _fusion_of_all if prepared.others else _fusion
+    fusion = making(prepared, legs, reader, visible)
     fused = fusion.fuse({name: leg.head for name, leg in legs.items()})
     places = max(request.wanted, len(fused)) if prepared.reorders else request.wanted
     ordered = sorted(fused, key=fused.__getitem__, reverse=True)
@@ -90,17 +97,17 @@ def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> R
     return Ranking(keys, scores, fusion.ceiling(prepared.configured), fusion, fused, factors, pooled)
 
 
-def _fusion_of_all(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> Fusion:
+def _fusion_of_all(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, visible: Visibility) -> Fusion:
     """Each phrasing fused as if it were asked alone, and the mean of them."""
     phrasings = []
     for number, each in enumerate((prepared, *prepared.others), start=1):
         own = {leg: legs[name] for leg in (KEYWORD, VECTOR) if (name := leg_name(leg, number)) in legs}
-        fusion = _fusion(each, own, reader)
+        fusion = _fusion(each, own, reader, visible)
         phrasings.append(Phrasing(fusion, fusion.ceiling(each.configured)))
     return MeanOfPhrasings(phrasings)
 
 
-def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -> Fusion:
+def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, visible: Visibility) -> Fusion:
     """What the parameters ask for; with one leg asked for by mode there is nothing to fuse."""
     request, params = prepared.request, prepared.request.params
     if request.mode is Mode.VECTOR:
@@ -121,10 +128,11 @@ def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader) -
     if params.fusion == "dbsf":
         return DistributionBased(shares)
     if params.fusion == "calibrated":
-        # Of what the caller may see, whatever is asked: so that one score means the same from query to query.
-        everything = Visibility(request.access, request.at)
         if VECTOR not in legs:
             return Calibrated(shares)
+        # Of what the caller may see, whatever is asked: so that one score means the same from query to query.
+        is_all = visible.where is None and not (visible.include_archived or visible.as_of)
+        everything = visible if is_all else Visibility(request.access, request.at)
         coverage = reader.coverage(prepared.query, everything) if KEYWORD in legs else 1.0
         return Calibrated(shares, reader.background(everything), coverage or 1.0)  # 0: nothing is found to be scaled
     return OwnFusion(params.fusion)

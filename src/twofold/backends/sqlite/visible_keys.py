@@ -96,15 +96,20 @@ class _Asked(NamedTuple):
     """A visibility, compiled."""
 
     cache_key: tuple[Any, ...]
-    condition: Condition
-    """All of it."""
+    permitted: Condition
+    """What no clock decides."""
     at: int
     timeless: bool
-    """Whether no clock decides."""
+    """Whether that is all."""
     as_of: bool
     """Whether things are seen as they stood at ``at``."""
     lasting: bool
     """Whether the list may be kept: it is of a snapshot that others have too, and changes only by counted writes."""
+
+    @property
+    def condition(self) -> Condition:
+        """All of it."""
+        return self.permitted if self.timeless else self.permitted & alive_at(self.at, as_of=self.as_of)
 
 
 class VisibleKeys:
@@ -200,8 +205,6 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
     cache_key = (condition.sql, mode, *((type(value), value) for value in condition.params))
     # Touches do not count as writes, so what depends on them cannot be kept.
     lasting = not head.changed and not any(column in condition.sql for column in TOUCHED_COLUMNS)
-    if not visible.include_archived:
-        condition &= alive_at(at, as_of=visible.as_of)
     return _Asked(cache_key, condition, at, visible.include_archived, visible.as_of, lasting)
 
 
