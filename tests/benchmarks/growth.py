@@ -26,8 +26,9 @@ PLOT: Final = "growth.svg"
 """The name of the plot, beside the page."""
 
 CURVES: Final = (
-    "hybrid", "plain pipeline", "keyword leg", "FTS5 by bm25()", "vector leg", "FAISS FlatIP, one thread",
-    "hybrid, rare words", "hybrid, common words", "hybrid, stop words alone", "hybrid, filter of 1 %",
+    "hybrid", "hybrid, nobody beside", "plain pipeline", "keyword leg", "FTS5 by bm25()", "vector leg",
+    "FAISS FlatIP, one thread", "hybrid, rare words", "hybrid, common words", "hybrid, stop words alone",
+    "hybrid, filter of 1 %",
 )  # fmt: skip
 """The rows whose cost is followed from size to size."""
 
@@ -66,6 +67,7 @@ def write_growth(files: Sequence[Path], page: Path | None = None) -> None:
         "growth": lambda: _growth(made_up),
         "plot": lambda: _plot(made_up, page.with_name(PLOT)),
         "rivals": lambda: [line for run in made_up for line in _rivals(run)],
+        "batches": lambda: _batches(made_up),
         "rest": lambda: _rest(made_up),
         "real": lambda: [line for run in runs if run["about"]["data"] != _MADE_UP for line in _real(run)],
         "runs": lambda: _runs([*made_up, *(run for run in runs if run not in made_up)]),
@@ -162,6 +164,22 @@ def _rivals(run: Run) -> list[str]:
     ]
     left_out = [f"Left out: {name}: {why}." for name, why in run["left out"].items()]
     return [*_table(heads, rows), "", *(line for each in left_out for line in (each, ""))]
+
+
+def _batches(runs: Sequence[Run]) -> list[str]:
+    """What a question costs among many, in one call and in calls of their own."""
+    rows = []
+    for mode in ("hybrid", "vector"):
+        for name in (f"{mode}, all questions in one call", f"{mode}, a call for each"):
+            costs = (run["rows"].get(name, {}).get(_CPU) for run in runs)
+            per_question = zip(costs, runs, strict=True)
+            rows.append(
+                [
+                    name,
+                    *("–" if cost is None else _said(cost / run["about"]["questions"]) for cost, run in per_question),
+                ]
+            )
+    return _table(["CPU, ms a question", *(_heading(run) for run in runs)], rows) if runs else []
 
 
 def _rest(runs: Sequence[Run]) -> list[str]:

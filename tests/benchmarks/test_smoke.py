@@ -112,7 +112,7 @@ def test_the_measurement_of_a_size_runs_and_fills_a_page(tmp_path: Path) -> None
     assert rows["keyword leg"]["bit-equal, share"] == rows["vector leg"]["recall@10"] == 1.0
     assert rows["hybrid, filter of 1 %"]["recall@10"] == rows["same hits as the exact scan"]["of the top 10"] == 1.0
 
-    blocks = ("goals", "growth", "plot", "rivals", "rest", "real", "runs")
+    blocks = ("goals", "growth", "plot", "rivals", "batches", "rest", "real", "runs")
     marked = "".join(f"# {name}\n<!-- measured: {name} -->\nof old\n<!-- end -->\n" for name in blocks)
     page.write_text(marked, encoding="utf-8")
     growth = [sys.executable, "-m", "tests.benchmarks", "growth", str(figures), "--page", str(page)]
