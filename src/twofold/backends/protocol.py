@@ -351,6 +351,7 @@ class Reader(Protocol):
         *,
         every: bool = False,
         composite: bool = False,
+        also: Sequence[int] = (),
     ) -> list[Candidate]:
         """The ``limit`` best visible records that have any of the terms, by BM25 in total order.
 
@@ -360,6 +361,7 @@ class Reader(Protocol):
             limit: how many.
             every: only records that have all of the terms.
             composite: the score is BM25 times :func:`twofold.ranking.composite` of the record.
+            also: records whose :meth:`keyword_scores` will be asked for next, so that one look at the words may do.
 
         Raises:
             SearchUnavailableError: there is no keyword index, or it is damaged or out of date.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from twofold.postings.bm25 import contributions
 
-__all__ = ["Among", "Postings", "Weighted", "best_of_terms", "holds_any", "scores_of"]
+__all__ = ["Among", "Best", "Postings", "Weighted", "best_of_terms", "holds_any", "scores_of"]
 
 Slots: TypeAlias = npt.NDArray[np.uint32]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -32,6 +32,7 @@ _ROUNDING: Final = 2.0**-23
 _LOOK_UPS: Final = 8
 """A look-up costs about as much as adding up so many postings."""
 _AT_A_TIME: Final = 4096
+_NOBODY: Final = np.empty(0, dtype=np.uint32)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,18 +70,45 @@ class Weighted:
         return sum(len(each.slots) for each in self.stretches)
 
 
-class Among(NamedTuple):
+class Best(NamedTuple):
+    """What :func:`best_of_terms` found."""
+
+    slots: Slots
+    """At least all records that are among the best or tied with the last of them, in no particular order, none of them
+    twice."""
+    scores: Floats
+    """Of each of these."""
+    also: Floats
+    """Of each of those who were to be scored besides; 0 of one that holds none of the terms."""
+
+
+@dataclass(eq=False, slots=True)
+class Among:
     """Which records may be found."""
 
     mask: Mask | None
     """By slot; None: all."""
     records: int
     """How many these are."""
+    _slots: Slots | None = field(default=None, init=False, repr=False)
+
+    @property
+    def slots(self) -> Slots:
+        """Theirs, where they are not all. Kept: one asks for few of them, and again."""
+        if self._slots is None:
+            self._slots = _NOBODY if self.mask is None else self.mask.nonzero()[0].astype(np.uint32)
+        return self._slots
 
 
 def best_of_terms(
-    terms: Sequence[Weighted], norms: Norms, size: int, among: Among, limit: int, drift: float = 1.0
-) -> tuple[Slots, Floats]:
+    terms: Sequence[Weighted],
+    norms: Norms,
+    size: int,
+    among: Among,
+    limit: int,
+    drift: float = 1.0,
+    also: Slots = _NOBODY,
+) -> Best:
     """Records that hold any of the terms, with the sum of what the terms add, in the order of the terms.
 
     Args:
@@ -90,14 +118,21 @@ def best_of_terms(
         among: which records may be found.
         limit: how many are wanted, at least 1.
         drift: what a score may differ from the sum of its gains by, as a factor, either way.
-
-    Returns:
-        Slots and scores: at least all records that are among the ``limit`` best or tied with the last of them, in no
-        particular order, none of them twice.
+        also: whose scores are wanted besides, whether they may be found or not.
     """
+    slots = _contenders(terms, size, among, limit, drift)
+    scores, held = scores_of(terms, norms, np.concatenate([slots, also]) if len(also) else slots)
+    found, held = scores[: len(slots)], held[: len(slots)]
+    if not held.all():
+        slots, found = slots[held], found[held]
+    return Best(slots, found, scores[len(held) :])
+
+
+def _contenders(terms: Sequence[Weighted], size: int, among: Among, limit: int, drift: float) -> Slots:
+    """All who may be among the best, none twice; some may hold none of the terms."""
     mask = among.mask
     if mask is not None and among.records * len(terms) * _LOOK_UPS < sum(map(len, terms)):
-        return _those_that_hold(terms, norms, np.flatnonzero(mask).astype(np.uint32))
+        return among.slots
     times = Counter(terms)
     most = {each: number * each.most for each, number in times.items()}
     ordered = sorted(times, key=most.__getitem__, reverse=True)
@@ -106,13 +141,12 @@ def best_of_terms(
     for each, rest in zip(ordered, reversed(rests[:-1]), strict=True):
         search.add(each, times[each], most[each], rest)
     if search.found is not None:
-        slots = search.found.astype(np.uint32)
-        return slots, scores_of(terms, norms, slots)[0]
+        return search.found.astype(np.uint32)
     held = np.zeros(size, dtype=np.bool_)  # fewer than are wanted gain anything
     for term in ordered:
         for stretch in term.stretches:
             held[stretch.slots] = True
-    return _those_that_hold(terms, norms, np.flatnonzero(held if mask is None else held & mask).astype(np.uint32))
+    return (held if mask is None else held & mask).nonzero()[0].astype(np.uint32)
 
 
 def scores_of(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Floats, Mask]:
@@ -131,11 +165,6 @@ def scores_of(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Fl
     for term in terms:  # one after the other: a sum of other order has other bits
         scores += values[rows[term]] if term.scored else gains[rows[term]]
     return scores, held
-
-
-def _those_that_hold(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Slots, Floats]:
-    scores, held = scores_of(terms, norms, slots)
-    return slots[held], scores[held]
 
 
 def holds_any(term: Weighted, among: Mask | None) -> bool:

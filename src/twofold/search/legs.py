@@ -136,7 +136,7 @@ def _keyword_leg(
     query = _within_limit(prepared.query, reader, degradations)
     pool, _ = params.pools(request.k)
     weighed = params.prior == "keyword"
-    found = reader.keyword(query, visible, max(pool, request.wanted), composite=weighed)
+    found = reader.keyword(query, visible, max(pool, request.wanted), composite=weighed, also=also)
     leg = Leg(found[:pool], found[pool:], pool, query)
     if params.keyword_operator == "and_or" and len(query.terms) > 1:
         found = _all_words_first(leg, reader.keyword(query, visible, len(found), every=True, composite=weighed), found)

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twofold.postings import Among, Postings, Weighted, best, best_of_terms, contributions, holds_any, scores_of
+from twofold.postings import (
+    Among,
+    Postings,
+    Weighted,
+    best,
+    best_of_terms,
+    contributions,
+    holds_any,
+    scores_of,
+)
 
 SIZE = 20
 HALF = SIZE // 2
@@ -71,6 +80,7 @@ holders = st.dictionaries(st.integers(0, SIZE - 1), often, max_size=SIZE)
     hidden=st.sets(st.integers(0, SIZE - 1)),
     limit=st.integers(1, 15),
     blur=st.sampled_from([1.0, 1.01, 2.0]),
+    also=st.lists(st.integers(0, SIZE - 1), max_size=6),
 )
 def test_the_best_are_those_of_plain_python(
     look_ups: int,
@@ -79,6 +89,7 @@ def test_the_best_are_those_of_plain_python(
     hidden: set[int],
     limit: int,
     blur: float,
+    also: list[int],
 ) -> None:
     made = [weighted(holders, blur, scored=scored, weight=weight) for holders, scored, weight in terms]
     plain = [
@@ -88,11 +99,15 @@ def test_the_best_are_those_of_plain_python(
     asked = [at % len(terms) for at in order]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(best, "_LOOK_UPS", look_ups)
-        slots, scores = best_of_terms([made[at] for at in asked], norms, SIZE, among(hidden), limit, blur)
+        slots, scores, besides = best_of_terms(
+            [made[at] for at in asked], norms, SIZE, among(hidden), limit, blur, np.array(also, dtype=np.uint32)
+        )
     found: dict[int, float] = dict(zip(slots.tolist(), scores.tolist(), strict=True))
     expected = naive([plain[at] for at in asked], set(range(SIZE)) - hidden)
     assert len(found) == len(slots)
     assert found.items() <= expected.items()  # the very bits: added up in the order of the query
+    everybody = naive([plain[at] for at in asked], set(range(SIZE)))
+    assert besides.tolist() == [everybody.get(slot, 0.0) for slot in also]
     last = sorted(expected.values(), reverse=True)[:limit][-1] if expected else 0.0
     assert {slot for slot, score in expected.items() if score >= last} <= found.keys()
 
@@ -100,7 +115,7 @@ def test_the_best_are_those_of_plain_python(
 def test_records_of_common_words_alone_are_left_out() -> None:
     rare = weighted({1: 4.0, 2: 3.0}, scored=True)
     common = weighted(dict.fromkeys(range(SIZE), 0.5), scored=True)
-    slots, scores = best_of_terms([common, rare], norms, SIZE, EVERYBODY, 2)
+    slots, scores, _ = best_of_terms([common, rare], norms, SIZE, EVERYBODY, 2)
     assert slots.tolist() == [1, 2]
     assert scores.tolist() == [0.5 + 4.0, 0.5 + 3.0]
 
@@ -109,7 +124,7 @@ def test_what_float32_cannot_tell_apart_is_told_apart() -> None:
     half = 2.0**-24  # of the last place of 1.0 in float32
     first = weighted({1: 1.5 + 1.2 * half, 2: 1.0 + 0.99 * half}, scored=True)  # rounded up, and down
     second = weighted({2: 0.5 + 0.99 * half / 2}, scored=True)
-    slots, scores = best_of_terms([first, second], norms, SIZE, EVERYBODY, 1)
+    slots, scores, _ = best_of_terms([first, second], norms, SIZE, EVERYBODY, 1)
     found = dict(zip(slots.tolist(), scores.tolist(), strict=True))
     assert found[2] == (1.0 + 0.99 * half) + (0.5 + 0.99 * half / 2) > 1.5 + 1.2 * half
 
@@ -117,7 +132,7 @@ def test_what_float32_cannot_tell_apart_is_told_apart() -> None:
 def test_of_few_that_may_be_found_each_is_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best, "_LOOK_UPS", 1)
     common = weighted({slot: slot / SIZE for slot in range(SIZE) if slot != 7}, scored=True)
-    slots, scores = best_of_terms([common], norms, SIZE, among(set(range(SIZE)) - {3, 7, 15}), 1)
+    slots, scores, _ = best_of_terms([common], norms, SIZE, among(set(range(SIZE)) - {3, 7, 15}), 1)
     assert slots.tolist() == [3, 15]
     assert scores.tolist() == [3 / SIZE, 15 / SIZE]
 

@@ -34,7 +34,7 @@ class KeywordLeg:
         postings: the same in memory.
     """
 
-    __slots__ = ("_connection", "_head", "_held", "_index", "_kept", "_postings")
+    __slots__ = ("_connection", "_head", "_held", "_index", "_kept", "_postings", "_scored")
 
     def __init__(self, connection: Connection, head: Head, index: KeywordIndex, postings: PostingsCache) -> None:
         self._connection = connection
@@ -43,6 +43,7 @@ class KeywordLeg:
         self._postings = postings
         self._kept: tuple[KeywordQuery, Matches] | None = None
         self._held: tuple[KeywordQuery, Holders | None] | None = None
+        self._scored: tuple[KeywordQuery, dict[int, float]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +55,15 @@ class KeywordLeg:
             ) from error
 
     def search(
-        self, query: KeywordQuery, visible: Visibility, seen: Seen | None, limit: int, *, every: bool, composite: bool
+        self,
+        query: KeywordQuery,
+        visible: Visibility,
+        seen: Seen | None,
+        limit: int,
+        *,
+        every: bool,
+        composite: bool,
+        also: Sequence[int],
     ) -> list[Candidate]:
         """See :meth:`Reader.keyword`.
 
@@ -65,13 +74,16 @@ class KeywordLeg:
             limit: how many.
             every: whether they must have every term.
             composite: whether BM25 is weighed by strength and importance.
+            also: whose scores will be asked for.
         """
         index = self._index
         if every or composite or seen is None:  # few have every word; the composite needs the rows
             return index.search(self._connection, query, visible, limit, every=every, composite=composite)
         holders = self._holders(query)
         if holders is not None:
-            keys, scores = self._postings.best(holders, seen, max(1, limit))
+            besides = np.array(also, dtype=np.int64)
+            keys, scores, others = self._postings.best(holders, seen, max(1, limit), besides)
+            self._scored = (query, dict(zip(also, others.tolist(), strict=True)))
         else:
             found = self._matches(query)
             found = found[seen.among(found["key"])]
@@ -80,6 +92,10 @@ class KeywordLeg:
 
     def scores(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, float]:
         """See :meth:`Reader.keyword_scores`."""
+        if self._scored is not None and self._scored[0] is query and not self._head.changed:
+            known = self._scored[1]
+            if known.keys() >= set(keys):
+                return {key: known[key] for key in keys if known[key] > 0}
         wanted = np.array(keys, dtype=np.int64)
         holders = self._holders_at_hand(query)
         if holders is not None:

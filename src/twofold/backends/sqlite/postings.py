@@ -78,7 +78,7 @@ class Holders:
     def scores(self, keys: Keys) -> Floats:
         """The BM25 of each of ``keys``, 0 of those that hold none of the terms."""
         slots, known = self.state.slots_of(keys)
-        return np.where(known, scores_of(self.terms, self.state.norms, slots)[0], 0.0)
+        return scores_of(self.terms, self.state.norms, slots)[0] * known
 
 
 class PostingsCache:
@@ -153,18 +153,24 @@ class PostingsCache:
             found += [weighted] * term.weight
         return Holders(state, found)
 
-    def best(self, holders: Holders, seen: Seen, limit: int) -> tuple[Keys, Floats]:
-        """Keys and scores of visible records, the ``limit`` best and those tied with the last of them included.
+    def best(self, holders: Holders, seen: Seen, limit: int, also: Keys) -> tuple[Keys, Floats, Floats]:
+        """Keys and scores of visible records, the ``limit`` best and those tied with the last of them included; and the
+        scores of ``also``, 0 of those that hold none of the terms.
 
         Args:
             holders: of the query's terms.
             seen: who is visible, at the same generation.
             limit: how many are wanted, at least 1.
+            also: whose scores are wanted besides.
         """
         state = holders.state
         among = self._among(state, seen)
-        slots, scores = best_of_terms(holders.terms, state.norms, len(state.keys), among, limit, state.drift)
-        return state.keys[slots], scores
+        if not len(also):
+            best = best_of_terms(holders.terms, state.norms, len(state.keys), among, limit, state.drift)
+            return state.keys[best.slots], best.scores, best.also
+        slots, known = state.slots_of(also)
+        best = best_of_terms(holders.terms, state.norms, len(state.keys), among, limit, state.drift, slots)
+        return state.keys[best.slots], best.scores, best.also * known
 
     def occurring(self, holders: Holders, seen: Seen) -> list[bool]:
         """Which terms any visible record holds, in the order of ``holders``."""

@@ -185,6 +185,7 @@ class SqliteReader:
         *,
         every: bool = False,
         composite: bool = False,
+        also: Sequence[int] = (),
     ) -> list[Candidate]:
         """The best visible records that have any of the terms, by FTS5's BM25 in total order; see
         :meth:`Reader.keyword`.
@@ -193,7 +194,8 @@ class SqliteReader:
             SearchUnavailableError: there is no FTS5, or its index is damaged or of another analyser.
         """
         with self._keyword_leg() as leg:
-            return leg.search(query, visible, self._at_hand(visible), limit, every=every, composite=composite)
+            seen = self._at_hand(visible)
+            return leg.search(query, visible, seen, limit, every=every, composite=composite, also=also)
 
     def keyword_scores(self, query: KeywordQuery, keys: Sequence[int]) -> dict[int, float]:
         """The BM25 of these records; see :meth:`Reader.keyword_scores`.
