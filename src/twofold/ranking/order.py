@@ -25,6 +25,9 @@ def in_total_order(
     """
     if ordered is None:
         ordered = sorted(scores, key=scores.__getitem__, reverse=True)
+    looked_at = ordered if first is None else ordered[: first + 1]
+    if len(set(map(scores.__getitem__, looked_at))) == len(looked_at):  # mostly no two are equal
+        return ordered
     groups: list[list[int]] = []
     placed = 0
     for _, group in groupby(ordered, key=scores.__getitem__):

@@ -58,31 +58,25 @@ class Ties:
         """``keys`` with those of equal scores in their order: newer first, as is known of all; the file is asked only
         for those that are of one instant, which may be very many.
         """
-        tied = np.zeros(len(keys), dtype=np.bool_)
-        tied[1:] = equal
-        tied[:-1] |= equal
-        keys = keys.copy()
-        own, score = keys[tied], scores[tied]
-        created = self._seen.created_at(own)
-        order = np.lexsort((-created, -score))
-        own, score, created = own[order], score[order], created[order]
-        same = (score[1:] == score[:-1]) & (created[1:] == created[:-1])
+        created = self._seen.created_at(keys)
+        order = np.lexsort((-created, -scores))
+        keys, created = keys[order], created[order]
+        same = equal & (created[1:] == created[:-1])
         if same.any():
-            of_one_instant = np.zeros(len(own), dtype=np.bool_)
+            of_one_instant = np.zeros(len(keys), dtype=np.bool_)
             of_one_instant[1:] = same
             of_one_instant[:-1] |= same
-            place = np.zeros(len(own), dtype=np.int64)
-            place[of_one_instant] = self._places(own[of_one_instant])
-            own = own[np.lexsort((place, -created, -score))]
-        keys[tied] = own
+            place = np.zeros(len(keys), dtype=np.int64)
+            place[of_one_instant] = self._places(keys[of_one_instant])
+            keys = keys[np.lexsort((place, -created, -scores))]
         return keys
 
     def _places(self, keys: Keys) -> Keys:
         """By key its place among these in the total order."""
         rows = self._connection.execute(_IN_ORDER, (json_keys(keys.tolist()),))
         ordered = np.fromiter((key for (key,) in rows), dtype=np.int64, count=len(keys))
-        by_key = np.argsort(ordered, kind="stable")
-        return by_key[np.searchsorted(ordered, keys, sorter=by_key)]
+        by_key = ordered.argsort(kind="stable")
+        return by_key[ordered.searchsorted(keys, sorter=by_key)]
 
 
 def best_candidates(keys: Keys, scores: Scores, limit: int, ties: Ties) -> list[Candidate]:
@@ -97,8 +91,9 @@ def best_candidates(keys: Keys, scores: Scores, limit: int, ties: Ties) -> list[
     if limit < 1:
         return []
     if len(keys) > limit:
-        last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        best = scores >= last
+        parted = scores.copy()
+        parted.partition(len(scores) - limit)
+        best = scores >= parted[len(scores) - limit]
         keys, scores = keys[best], scores[best]
-    order = np.argsort(-scores, kind="stable")
+    order = (-scores).argsort(kind="stable")
     return ties.candidates(keys[order], scores[order], limit)

@@ -194,9 +194,9 @@ def _places(ascending: npt.NDArray[np.integer], wanted: npt.NDArray[np.integer])
     """Where each of ``wanted`` is in ``ascending``, and whether it is there at all."""
     if not len(ascending):
         return np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=np.bool_)
-    places = np.searchsorted(ascending, wanted)
+    places = ascending.searchsorted(wanted)
     places[places == len(ascending)] = 0
-    return places, ascending[places] == wanted
+    return places, ascending.take(places) == wanted
 
 
 def _among(seen: Seen, keys: Keys) -> Mask:

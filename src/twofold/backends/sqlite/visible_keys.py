@@ -65,7 +65,7 @@ class Seen:
 
     def created_at(self, keys: Keys) -> Keys:
         """When these were created, in microseconds; all of them are visible."""
-        return self.instants[np.searchsorted(self.keys, keys)]
+        return self.instants[self.keys.searchsorted(keys)]
 
     def maybe_uncommon(self, keys: Sequence[int], strengthened: int) -> Sequence[int]:
         """Those of ``keys`` whose importance or strength may not be the default, in a session of this generation.
@@ -86,9 +86,7 @@ class Seen:
         """Which of ``keys`` are visible."""
         if not len(self.keys):
             return np.zeros(len(keys), dtype=np.bool_)
-        places = np.searchsorted(self.keys, keys)
-        places[places == len(self.keys)] = 0
-        found: npt.NDArray[np.bool_] = self.keys[places] == keys
+        found: npt.NDArray[np.bool_] = self.keys.take(self.keys.searchsorted(keys), mode="clip") == keys
         return found
 
 
