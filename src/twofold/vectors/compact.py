@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.vectors.checks import as_vector
-from twofold.vectors.codes import Codes, Nodes
+from twofold.vectors.codes import Codes, Proposed
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.proposals import nearest_by_codes
 from twofold.vectors.protocol import Floats, Found, Keys, Scores, SearchedAlone
@@ -200,29 +200,26 @@ class CompactIndex(SearchedAlone):
         """
         checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
         among = self._alive if visible_keys is None else self._coded_of(visible_keys)
-        coded = self._keys if among is None else self._keys[among]
+        coded = len(self._keys) if among is None else int(np.count_nonzero(among))
         recent = self._recent.search_many(checked, visible_keys, limit)
-        if limit < 1 or not len(coded):
+        if limit < 1 or not coded:
             return recent
-
-        def scored(asked: Sequence[Floats], proposed: Sequence[Nodes]) -> list[Found]:
-            return self._scored(asked, [np.sort(self._keys[nodes]) for nodes in proposed], limit)
-
         found = nearest_by_codes(
             self._codes,
             len(self._keys),
             among,
             checked,
             limit,
-            most=min(_MOST_FETCHED, len(coded) - 1),
-            distinct=not self._repeats,
-            scored=scored,
+            most=min(_MOST_FETCHED, coded - 1),
+            scored=lambda asked, proposals: self._best_proposed(asked, proposals, limit),
         )
-        open_questions = [query for query, each in zip(checked, found, strict=True) if each is None]
-        rest = iter(self._scored(open_questions, [np.sort(coded)] * len(open_questions), limit))
-        return [
-            _merged(own, next(rest) if each is None else each, limit) for own, each in zip(recent, found, strict=True)
-        ]
+        unsettled = [number for number, each in enumerate(found) if each is None]
+        if unsettled:
+            everything = [np.sort(self._keys if among is None else self._keys[among])] * len(unsettled)
+            rest = self._scored([checked[number] for number in unsettled], everything, limit)
+            for number, each in zip(unsettled, rest, strict=True):
+                found[number] = each
+        return [_merged(own, each, limit) for own, each in zip(recent, found, strict=True) if each is not None]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """See :meth:`ExactIndex.cosines`."""
@@ -244,10 +241,20 @@ class CompactIndex(SearchedAlone):
             mask = membership(self._keys, visible_keys)
         return mask if self._alive is None else mask & self._alive
 
-    @property
-    def _repeats(self) -> bool:
-        """Whether a record has several vectors."""
-        return len(self.keys) < len(self)
+    def _best_proposed(self, queries: Sequence[Floats], proposals: Sequence[Proposed], limit: int) -> list[Found]:
+        """For each query the best of what is proposed for it. Reading a vector is dear, so those that seem best are
+        read first: they say how good another must be to come in.
+        """
+        first = [np.sort(self._keys[proposed.nodes[:limit]]) for proposed in proposals]
+        found = self._scored(queries, first, limit)
+        more: list[Keys] = []
+        for proposed, (keys, scores) in zip(proposals, found, strict=True):
+            least = scores[limit - 1] - proposed.error if len(keys) >= limit else -np.inf
+            more.append(np.sort(self._keys[proposed.nodes[limit:][proposed.cosines[limit:] >= least]]))
+        if not any(map(len, more)):
+            return found
+        others = self._scored(queries, more, limit)
+        return [_merged(one, other, limit) for one, other in zip(found, others, strict=True)]
 
     def _scored(self, queries: Sequence[Floats], keys: Sequence[Keys], limit: int) -> list[Found]:
         """For each query the best of its records (sorted) by their stored vectors, which are read once for all

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.vectors.checks import as_vector
-from twofold.vectors.codes import Codes, Nodes
+from twofold.vectors.codes import Codes, Proposed
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
 from twofold.vectors.proposals import nearest_by_codes
@@ -169,10 +169,11 @@ class FlatIndex(SearchedAlone):
             return self._rows.search_rows(checked, rows, limit)
         tail = self._tail(rows)
 
-        def scored(asked: Sequence[Floats], proposed: Sequence[Nodes]) -> list[Found]:
+        def scored(asked: Sequence[Floats], proposals: Sequence[Proposed]) -> list[Found]:
+            nodes = [each.nodes if self._rows.repeats else each.contenders(limit) for each in proposals]
             return [
-                self._rows.search_rows([query], np.concatenate((np.sort(nodes), tail)), limit)[0]
-                for query, nodes in zip(asked, proposed, strict=True)
+                self._rows.search_rows([query], np.concatenate((np.sort(own), tail)), limit)[0]
+                for query, own in zip(asked, nodes, strict=True)
             ]
 
         found = nearest_by_codes(
@@ -182,11 +183,10 @@ class FlatIndex(SearchedAlone):
             checked,
             limit,
             most=min(_MOST_FETCHED, visible // 4),
-            distinct=not self._rows.repeats,
             scored=scored,
         )
-        open_questions = [query for query, each in zip(checked, found, strict=True) if each is None]
-        rest = iter(self._rows.search_rows(open_questions, rows, limit))
+        unsettled = [query for query, each in zip(checked, found, strict=True) if each is None]
+        rest = iter(self._rows.search_rows(unsettled, rows, limit))
         return [next(rest) if each is None else each for each in found]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:

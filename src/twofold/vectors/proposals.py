@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from twofold.vectors.codes import Codes, Nodes
+from twofold.vectors.codes import Codes, Proposed
 from twofold.vectors.protocol import Floats, Found
 
 __all__ = ["nearest_by_codes"]
@@ -26,8 +26,7 @@ def nearest_by_codes(
     limit: int,
     *,
     most: int,
-    distinct: bool,
-    scored: Callable[[Sequence[Floats], Sequence[Nodes]], Sequence[Found]],
+    scored: Callable[[Sequence[Floats], Sequence[Proposed]], Sequence[Found]],
 ) -> list[Found | None]:
     """For each query the nearest, ties with the last one included; None where the codes do not tell who they are.
 
@@ -38,7 +37,6 @@ def nearest_by_codes(
         queries: each of shape (dimension,), of any length above 0.
         limit: how many are asked for, at least 1.
         most: how many may be fetched.
-        distinct: whether no two vectors are of one record.
         scored: for each of some queries the best of what is proposed for it, by exact cosine.
     """
     found: list[Found | None] = [None] * len(queries)
@@ -47,8 +45,7 @@ def nearest_by_codes(
     while waiting and fetched <= most:
         asked = [queries[number] for number in waiting]
         proposals = codes.search(asked, known, among, fetched)
-        nodes = [proposed.contenders(limit) if distinct else proposed.nodes for proposed in proposals]
-        for number, proposed, (keys, scores) in zip(waiting, proposals, scored(asked, nodes), strict=True):
+        for number, proposed, (keys, scores) in zip(waiting, proposals, scored(asked, proposals), strict=True):
             if proposed.all or (len(keys) >= limit and scores[limit - 1] > proposed.most):
                 found[number] = keys, scores
         waiting = [number for number in waiting if found[number] is None]

@@ -138,6 +138,10 @@ def places_of(keys: Keys, sought: Keys) -> Rows:
     """Where those of ``sought`` (sorted, none twice) stand that are among ``keys``, which are increasing."""
     if not len(keys):
         return np.empty(0, dtype=np.intp)
+    first, last = int(keys[0]), int(keys[-1])
+    if last - first == len(keys) - 1:  # none was ever deleted: nothing need be looked for
+        within = sought[np.searchsorted(sought, first) : np.searchsorted(sought, last, side="right")]
+        return (within - first).astype(np.intp, copy=False)
     places = np.searchsorted(keys, sought)
     places[places == len(keys)] = 0
     found: Rows = places[keys[places] == sought]
