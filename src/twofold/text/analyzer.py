@@ -156,7 +156,7 @@ class _Asked:
             self._word(chunk)
 
     def _word(self, chunk: Chunk) -> None:
-        capitals_inside = {"".join(words) for words in chunk.inner}
+        capitals_inside = set(map("".join, chunk.inner))
         stems = [_part(part, self._stem) for part in chunk.parts]
         for part, stem in zip(chunk.parts, stems, strict=True):
             if part in self._stop:
@@ -232,4 +232,4 @@ def _bigrams(parts: tuple[str, ...]) -> list[str]:
 
 
 def _mixes_letters_and_digits(part: str) -> bool:
-    return any(map(str.isdigit, part)) and any(map(str.isalpha, part))
+    return not part.isalpha() and any(map(str.isdigit, part)) and any(map(str.isalpha, part))
