@@ -9,11 +9,12 @@ raises. No session is ever held while an embedder is asked.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import repeat
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -45,6 +46,7 @@ __all__ = [
     "VectorWrite",
     "Visibility",
     "Writer",
+    "as_candidates",
 ]
 
 
@@ -99,6 +101,11 @@ class Candidate(NamedTuple):
     """The record's integer key."""
     score: float
     """Higher is better."""
+
+
+def as_candidates(found: Iterable[tuple[int, float]]) -> list[Candidate]:
+    """Keys with their scores, as candidates: ``Candidate(key, score)`` of each, many times quicker."""
+    return list(map(tuple.__new__, repeat(Candidate), found))
 
 
 class Identity(NamedTuple):

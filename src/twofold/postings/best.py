@@ -60,14 +60,15 @@ class Weighted:
     """What gains are to be multiplied with, above 0."""
     scored: bool = False
     """Whether the values of the stretches are scores already, and the weight is 1."""
+    most: float = field(init=False)
+    """The most that any record gains."""
+    holders: int = field(init=False)
+    """How many hold it."""
 
-    @property
-    def most(self) -> float:
-        """The most that any record gains."""
-        return self.weight * max((each.most for each in self.stretches), default=0.0)
-
-    def __len__(self) -> int:
-        return sum(len(each.slots) for each in self.stretches)
+    def __post_init__(self) -> None:
+        most = self.weight * max((each.most for each in self.stretches), default=0.0)
+        object.__setattr__(self, "most", most)
+        object.__setattr__(self, "holders", sum(len(each.slots) for each in self.stretches))
 
 
 class Best(NamedTuple):
@@ -131,7 +132,7 @@ def best_of_terms(
 def _contenders(terms: Sequence[Weighted], size: int, among: Among, limit: int, drift: float) -> Slots:
     """All who may be among the best, none twice; some may hold none of the terms."""
     mask = among.mask
-    if mask is not None and among.records * len(terms) * _LOOK_UPS < sum(map(len, terms)):
+    if mask is not None and among.records * len(terms) * _LOOK_UPS < sum([each.holders for each in terms]):
         return among.slots
     times = Counter(terms)
     most = {each: number * each.most for each, number in times.items()}

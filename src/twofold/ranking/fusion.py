@@ -301,8 +301,7 @@ class Calibrated(_ByScore):
     def line(self, leg: str, scores: Sequence[float]) -> _Line:
         """From the background to 1, and BM25 over the best up to the coverage."""
         if leg == KEYWORD:
-            best = _over_the_best(scores)
-            return best._replace(scale=best.scale / self.coverage)
+            return _Line(scale=_over_the_best(scores).scale / self.coverage)
         return _Line(shift=self.background, scale=1.0 - self.background, floor=0.0)
 
 

@@ -95,7 +95,7 @@ def _answered(
     records = reader.records(keys)
     why = explainer(prepared, found.answers.legs, found.ranking, keys, reader)
     hits = _hits(found.ranking, [key for key in page if key in records], records, why)
-    paths = paths_of(reader, linked)
+    paths = paths_of(reader, linked) if linked else {}
     if touched is not None and params.touch:
         touched(keys, prepared.request.at, params.touch_growth)
     found.diary.note("hydrate", lambda: Told({"ids": [hit.id for hit in hits]}, keys))

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility
+from twofold.backends.protocol import Nearest, Reader, Visibility, as_candidates
 from twofold.vectors import exact_cosines
 
 __all__ = ["Aggregation", "Queries", "combined", "combined_cosines", "cosines_by_field", "nearest_by_fields"]
@@ -102,6 +102,6 @@ def nearest_by_fields(
         depth = min(4 * depth, max(MOST_LOOKED_AT, limit))
     return replace(
         lists[0],
-        candidates=tuple(Candidate(key, scores[key]) for key in ordered),
+        candidates=tuple(as_candidates((key, scores[key]) for key in ordered)),
         fell_back=next((found.fell_back for found in lists if found.fell_back is not None), None),
     )

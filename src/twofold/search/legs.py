@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility
+from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility, as_candidates
 from twofold.errors import InvalidVectorError, SearchUnavailableError
 from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order, leg_name
 from twofold.search.explain import Diary
@@ -125,6 +125,12 @@ def tie_breakers(reader: Reader) -> Callable[[Sequence[int]], Mapping[int, Any]]
     return lambda keys: {key: identity.order for key, identity in reader.identities(keys).items()}
 
 
+def _in_order(scores: Mapping[int, float], reader: Reader) -> list[Candidate]:
+    """Candidates in total order."""
+    keys = in_total_order(scores, tie_breakers(reader))
+    return as_candidates(zip(keys, map(scores.__getitem__, keys), strict=True))
+
+
 # -- keyword ------------------------------------------------------------------------------------------------------
 
 
@@ -152,6 +158,8 @@ def _keyword_leg(
 
 def _within_limit(query: KeywordQuery, reader: Reader, degradations: list[Degradation]) -> KeywordQuery:
     """The query with its rarest tokens if it has too many; tokens that occur nowhere are not missed."""
+    if sum([len(term.tokens) for term in query.terms]) <= MAX_TERMS:
+        return query
     tokens = query.tokens
     if len(tokens) <= MAX_TERMS:
         return query
@@ -173,7 +181,7 @@ def _all_words_first(leg: Leg, every: list[Candidate], some: list[Candidate]) ->
     below = _below(every[-1].score, rest) if every else rest
     if below is not rest:
         leg.raw.update(rest)
-    return [*every, *(Candidate(key, score) for key, score in below.items())][: len(some)]
+    return [*every, *as_candidates(below.items())][: len(some)]
 
 
 def _below(ceiling: float, scores: dict[int, float]) -> dict[int, float]:
@@ -201,7 +209,7 @@ def _add_keyword_scores(
         if below is not scores:
             leg.raw.update(scores)
         scores = below
-    leg.head += [Candidate(key, scores[key]) for key in in_total_order(scores, tie_breakers(reader))]
+    leg.head += _in_order(scores, reader)
 
 
 def _move_neighbours_up(leg: Leg, query: KeywordQuery, reader: Reader, adjacency: float) -> None:
@@ -215,7 +223,7 @@ def _move_neighbours_up(leg: Leg, query: KeywordQuery, reader: Reader, adjacency
         if key in factors:
             leg.raw.setdefault(key, score)
     leg.adjacency = factors
-    leg.head = [Candidate(key, score * factors.get(key, 1.0)) for key, score in leg.head]
+    leg.head = as_candidates((key, score * factors.get(key, 1.0)) for key, score in leg.head)
     leg.head.sort(key=lambda candidate: -candidate.score)  # stable: equal scores stay in the leg's total order
 
 
@@ -283,7 +291,7 @@ def _add_cosines(prepared: PreparedSearch, vector: Vector, reader: Reader, leg: 
         scores = reader.cosines(vector, extras)
     else:
         scores = combined_cosines(reader, prepared.by_field, extras, params.field_aggregation)
-    leg.head += [Candidate(key, scores[key]) for key in in_total_order(scores, tie_breakers(reader))]
+    leg.head += _in_order(scores, reader)
     _leave_out_the_distant(leg, params.min_similarity)
 
 

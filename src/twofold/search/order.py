@@ -180,7 +180,10 @@ def _contenders(fused: Mapping[int, float], ordered: list[int], wanted: int, pri
     least, most = prior.bounds
     sure = with_factors(fused[ordered[wanted - 1]], {"": least})  # so many records end at this or above
     end = wanted
-    while end < len(ordered) and with_factors(fused[ordered[end]], {"": most}) >= sure:
+    for key in ordered[wanted:]:
+        score = fused[key]
+        if (score * most if score >= 0 else score / most) < sure:  # with_factors, written out
+            break
         end += 1
     return ordered[:end]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from twofold.backends.protocol import Backend, Reader, Visibility, Writer
 from twofold.config import StoreSettings
@@ -27,6 +27,9 @@ __all__ = ["FilterLike", "Handle", "Parts"]
 
 FilterLike: TypeAlias = Filter | Mapping[str, Any] | None
 """A filter: an expression of ``F`` and ``A``, or its Mongo-like spelling as a dict."""
+
+
+_ANYBODY: Final = Access()
 
 
 @dataclass(slots=True)
@@ -84,7 +87,7 @@ class Handle:
         if access is not None and not isinstance(access, Access):
             raise ConfigurationError(f"access is an Access, not {type(access).__name__}: write Access(user=...)")
         if self._bound is None:
-            return Access() if access is None else access
+            return _ANYBODY if access is None else access
         if access is not None and access != self._bound:
             raise AccessError("this view is bound to one access; use the store itself to ask as another")
         return self._bound

@@ -3,13 +3,12 @@
 # ruff: noqa: S608 - what is put into the text of SQL is a constant of this module
 from __future__ import annotations
 
-from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate
+from twofold.backends.protocol import Candidate, as_candidates
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.visible_keys import Keys, Seen
 
@@ -51,8 +50,7 @@ class Ties:
         equal = scores[1:] == scores[:-1]
         if equal.any():
             keys = self._settled(keys, scores, equal)
-        pairs = zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True)
-        return list(map(tuple.__new__, repeat(Candidate), pairs))  # Candidate(...) is a function of Python's own
+        return as_candidates(zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True))
 
     def _settled(self, keys: Keys, scores: Scores, equal: npt.NDArray[np.bool_]) -> Keys:
         """``keys`` with those of equal scores in their order: newer first, as is known of all; the file is asked only

@@ -89,7 +89,8 @@ class Pool:
         self._read_only = read_only
         self._shared = database == MEMORY
         self._pid = os.getpid()
-        self._condition = threading.Condition()
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)  # as a context it is a detour to its lock
         self._idle: list[Connection] = []
         self._reading: Counter[int] = Counter()  # thread → sessions
         self._writing: int | None = None  # thread
@@ -192,7 +193,7 @@ class Pool:
         if self._is_forked():
             return
         thread = threading.get_ident()
-        with self._condition:
+        with self._lock:
             if self._reading[thread] or self._writing == thread:
                 raise StoreError("the store cannot be closed inside one of its own sessions")
             self._closed = True
@@ -241,7 +242,7 @@ class Pool:
 
     def _enter_reader(self, thread: int) -> Connection | None:
         """Take a place among the readers; a connection that is idle, or None: one is to be made."""
-        with self._condition:
+        with self._lock:
             if self._closed or not self._has_room():
                 if self._reading[thread]:
                     raise StoreError(
@@ -259,7 +260,7 @@ class Pool:
     def _new_reader(self) -> Connection:
         connection = self._connect()
         pragmas.query_only(connection, on=True)
-        with self._condition:
+        with self._lock:
             self._using.add(connection)
         return connection
 
@@ -267,7 +268,7 @@ class Pool:
         if self._is_forked():
             return
         usable = connection is not None and _end_transaction(connection)
-        with self._condition:
+        with self._lock:
             if connection is not None:
                 self._using.discard(connection)
                 if usable:
@@ -285,7 +286,7 @@ class Pool:
     @contextmanager
     def _main_connection(self, *, wait: bool = True) -> Iterator[Connection]:
         thread = threading.get_ident()
-        with self._condition:
+        with self._lock:
             if self._writing == thread:
                 raise StoreError(
                     "this thread is inside a session that this one would wait for: end that first. "
@@ -300,7 +301,7 @@ class Pool:
         finally:
             if not self._is_forked():
                 usable = self._main is not None and _end_transaction(self._main)
-                with self._condition:
+                with self._lock:
                     if self._main is not None and not usable and not self._shared:  # in memory it is the data itself
                         self._main.close()
                         self._main = None

@@ -110,6 +110,8 @@ class translating:  # noqa: N801 - it reads as what is done
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            return
         if isinstance(error, driver_errors()):
             fault = fault_of(error)
             if fault is not None:

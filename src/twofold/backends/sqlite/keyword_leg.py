@@ -49,7 +49,7 @@ class KeywordLeg:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, driver_errors()) and is_index_fault(error):
+        if error is not None and isinstance(error, driver_errors()) and is_index_fault(error):
             raise SearchUnavailableError(
                 f"the keyword index is damaged; make it anew with reindex() (SQLite: {error})"
             ) from error
@@ -117,6 +117,8 @@ class KeywordLeg:
         holders = self._holders_at_hand(query)
         if holders is not None:
             there = self._postings.occurring(holders, seen)
+            if all(there):
+                return 1.0
             terms = (term for term in query.terms for _ in range(term.weight))
             held = {term.tokens for term, is_there in zip(terms, there, strict=True) if is_there and not term.prefix}
             return sum((word,) in held for word in words) / len(words)

@@ -250,11 +250,11 @@ def _from_row(row: Row) -> Record:
         created_at=load_time(created_at),
         updated_at=load_time(updated_at),
         last_accessed=load_time(last_accessed),
-        event_at=_load_optional(event_at),
-        valid_from=_load_optional(valid_from),
-        valid_to=_load_optional(valid_to),
-        expires_at=_load_optional(expires_at),
-        archived_at=_load_optional(archived_at),
+        event_at=None if event_at is None else load_time(event_at),
+        valid_from=None if valid_from is None else load_time(valid_from),
+        valid_to=None if valid_to is None else load_time(valid_to),
+        expires_at=None if expires_at is None else load_time(expires_at),
+        archived_at=None if archived_at is None else load_time(archived_at),
         superseded_by=superseded_by,
         content_hash=content_hash,
         revision=revision,
@@ -263,7 +263,3 @@ def _from_row(row: Row) -> Record:
 
 def _store_optional(time: datetime | None) -> int | None:
     return None if time is None else store_time(time)
-
-
-def _load_optional(microseconds: int | None) -> datetime | None:
-    return None if microseconds is None else load_time(microseconds)
