@@ -8,7 +8,7 @@ That is found out in float32; the few records that are left are scored anew, to 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
@@ -31,6 +31,8 @@ _ROUNDING: Final = 2.0**-23
 """What one operation in float32 may be off by, relatively; twice the truth, for safety."""
 _LOOK_UPS: Final = 8
 """A look-up costs about as much as adding up so many postings."""
+_FEW: Final = 512
+"""So many records, if there are no more of those that may be found who hold a term, are scored one and all."""
 _AT_A_TIME: Final = 4096
 _NOBODY: Final = np.empty(0, dtype=np.uint32)
 
@@ -132,9 +134,12 @@ def best_of_terms(
 def _contenders(terms: Sequence[Weighted], size: int, among: Among, limit: int, drift: float) -> Slots:
     """All who may be among the best, none twice; some may hold none of the terms."""
     mask = among.mask
-    if mask is not None and among.records * len(terms) * _LOOK_UPS < sum([each.holders for each in terms]):
-        return among.slots
     times = Counter(terms)
+    holders = sum([each.holders for each in times])
+    if mask is not None and among.records * len(times) * _LOOK_UPS < holders:
+        return among.slots
+    if among.records * holders < _FEW * size:
+        return _holders_among(times, mask)
     most = {each: number * each.most for each, number in times.items()}
     ordered = sorted(times, key=most.__getitem__, reverse=True)
     search = _Search(size, mask, limit, _certain(len(terms), drift))
@@ -148,6 +153,16 @@ def _contenders(terms: Sequence[Weighted], size: int, among: Among, limit: int, 
         for stretch in term.stretches:
             held[stretch.slots] = True
     return (held if mask is None else held & mask).nonzero()[0].astype(np.uint32)
+
+
+def _holders_among(terms: Iterable[Weighted], mask: Mask | None) -> Slots:
+    """All of a few who hold any of the terms, none twice."""
+    held = (each.slots for term in terms for each in term.stretches)
+    slots = np.concatenate([_NOBODY, *(held if mask is None else (each[mask.take(each)] for each in held))])
+    slots.sort()
+    first = np.ones(len(slots), dtype=np.bool_)
+    np.not_equal(slots[1:], slots[:-1], out=first[1:])
+    return slots[first]
 
 
 def scores_of(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Floats, Mask]:

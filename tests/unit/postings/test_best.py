@@ -68,6 +68,7 @@ often = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 4.0]), st.floats(1e-30, 5))
 holders = st.dictionaries(st.integers(0, SIZE - 1), often, max_size=SIZE)
 
 
+@pytest.mark.parametrize("few", [0, 8])
 @pytest.mark.parametrize("look_ups", [1, 8, 1000])
 @settings(max_examples=500)
 @given(
@@ -84,6 +85,7 @@ holders = st.dictionaries(st.integers(0, SIZE - 1), often, max_size=SIZE)
 )
 def test_the_best_are_those_of_plain_python(
     look_ups: int,
+    few: int,
     terms: list[tuple[dict[int, float], bool, float]],
     order: list[int],
     hidden: set[int],
@@ -99,6 +101,7 @@ def test_the_best_are_those_of_plain_python(
     asked = [at % len(terms) for at in order]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(best, "_LOOK_UPS", look_ups)
+        patch.setattr(best, "_FEW", few)
         slots, scores, besides = best_of_terms(
             [made[at] for at in asked], norms, SIZE, among(hidden), limit, blur, np.array(also, dtype=np.uint32)
         )
@@ -112,7 +115,8 @@ def test_the_best_are_those_of_plain_python(
     assert {slot for slot, score in expected.items() if score >= last} <= found.keys()
 
 
-def test_records_of_common_words_alone_are_left_out() -> None:
+def test_records_of_common_words_alone_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best, "_FEW", 0)
     rare = weighted({1: 4.0, 2: 3.0}, scored=True)
     common = weighted(dict.fromkeys(range(SIZE), 0.5), scored=True)
     slots, scores, _ = best_of_terms([common, rare], norms, SIZE, EVERYBODY, 2)
