@@ -339,10 +339,13 @@ class _Places:
         self._now = now
         self._found: dict[Hashable, int] = {}
         """By what :meth:`_identity` gives, the keys of records that are there."""
+        places: dict[tuple[tuple[str, ...], Owner], list[str]] = {}
         for each in drafts:
             if each.has_own_id:
-                holders = writer.find(each.id, each.new.namespace, (each.owner,))
-                self._found.update((_identity(each), key) for key, _ in holders)
+                places.setdefault((each.new.namespace, each.owner), []).append(each.id)
+        for (namespace, owner), ids in places.items():
+            for id_, holders in writer.find_many(ids, namespace, (owner,)).items():
+                self._found[id_, namespace, owner] = holders[0][0]
         self.attached: set[int] = set()
         """The records that waited for their vectors and got them, and are else unchanged."""
         self._keys: list[int | None] = []

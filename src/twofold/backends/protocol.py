@@ -464,6 +464,12 @@ class Reader(Protocol):
         """
         ...
 
+    def find_many(
+        self, ids: Sequence[str], namespace: tuple[str, ...], owners: Sequence[Owner] | None
+    ) -> dict[str, list[tuple[int, Owner]]]:
+        """By id what :meth:`find` gives; ids that none of the owners holds are left out."""
+        ...
+
     def scan(self, visible: Visibility, order: Sequence[Order], limit: int | None, offset: int) -> list[int]:
         """Keys of visible records; after ``order`` by newer, id, namespace, owner."""
         ...

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain, groupby
+from operator import itemgetter
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, get_args
 
-from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Writer
+from twofold.backends.protocol import CheckReport, Reader, StoreInfo, Visibility
 from twofold.config import StoreSettings
 from twofold.embedders import EmbedderState
 from twofold.errors import ConfigurationError, StoreError
+from twofold.filters import as_filter
 from twofold.ingest import Draft, embed
 from twofold.search import PreparedSearch, answer, answers, prepare
 from twofold.store.asynchronous import in_thread
 from twofold.store.contextual import Contextual
+from twofold.store.handle import FilterLike
 from twofold.store.lifecycle import Lifecycle
 from twofold.store.linking import Linking
 from twofold.store.marks import Marks
@@ -31,6 +35,9 @@ from twofold.types.arguments import checked_count, checked_flag, checked_items
 from twofold.types.record import checked_namespace
 
 __all__ = ["HybridStore", "Info"]
+
+_Asked: TypeAlias = Mapping[type, Sequence[tuple[int, Any]]]
+"""The operations of a batch by kind, each with its place."""
 
 _Searches: TypeAlias = Mapping[int, PreparedSearch | SearchResult]
 """By their place among the operations of a batch."""
@@ -100,36 +107,30 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
             What the operations raise; nothing was changed then.
         """
         asker = self._access(access)
-        asked = checked_items(operations, "operations", "[Add(NewRecord(text='x')), Delete('a')]")
-        for operation in asked:
-            if not isinstance(operation, Operation):
-                raise ConfigurationError(
-                    f"an operation is a Get, Search, ListRecords, ListNamespaces, Add or Delete, not {operation!r}"
-                )
-        adds = [self._draft(index, each.record, asker) for index, each in enumerate(asked) if isinstance(each, Add)]
-        searches = {
-            index: self._prepared_or_answered(each, asker)
-            for index, each in enumerate(asked)
-            if isinstance(each, Search)
-        }
+        asked = _by_kind(checked_items(operations, "operations", "[Add(NewRecord(text='x')), Delete('a')]"))
+        adds = [self._draft(index, each.record, asker) for index, each in asked[Add]]
+        searches = {index: self._prepared_or_answered(each, asker) for index, each in asked[Search]}
         made = embed(adds, self._ingest, anew=_added_after_deleted(asked, adds))
-        if not any(isinstance(each, Add | Delete) for each in asked):
+        writes = sorted((*asked[Add], *asked[Delete]), key=itemgetter(0))
+        if not writes:
             with self._backend.read() as reader:
                 return self._read_all(reader, asked, searches, asker)
         with self._write() as writer:
             results = self._read_all(writer, asked, searches, asker)
             done = 0
-            for adding, run in groupby(range(len(asked)), lambda index: isinstance(asked[index], Add)):
-                places = list(run)
-                if adding:  # those that follow on each other are written together, in half the time
+            for adding, run in groupby(writes, lambda write: isinstance(write[1], Add)):
+                places = list(run)  # those that follow on each other are written together, in half the time
+                if adding:
                     part = slice(done, done := done + len(places))
                     stored = self._stored(writer, adds[part], replace(made, vectors=made.vectors[part]), "add")
-                    for index, added in zip(places, stored, strict=True):
+                    for (index, _), added in zip(places, stored, strict=True):
                         results[index] = added
                     continue
-                for index in places:
-                    if isinstance(operation := asked[index], Delete):
-                        results[index] = self._delete_one(writer, operation, asker)
+                for some in _of_different_ids(places):
+                    keys = self._keys_of(writer, some, asker, to_write=True)
+                    writer.delete(list(keys.values()))
+                    for index, _ in some:
+                        results[index] = index in keys
             return results
 
     abatch = in_thread(batch)
@@ -263,74 +264,101 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
         prepared = prepare(request, self._backend, self._parts.guard, self._parts.helpers)
         return prepared if prepared.judge is None else answers([prepared], self._backend.read)[0]
 
-    def _read_all(self, reader: Reader, asked: Sequence[Operation], searches: _Searches, access: Access) -> list[Any]:
+    def _read_all(self, reader: Reader, asked: _Asked, searches: _Searches, access: Access) -> list[Any]:
         """The results of the reads among ``asked``, and None for the writes. Records are fetched all together."""
-        got = self._keys_of_gets(reader, asked, access)
+        results: list[Any] = [None] * sum(map(len, asked.values()))
+        now = self._visible(access)
+        got = self._keys_of(reader, asked[Get], access)
         listed = {
             index: self._listed_keys(
-                reader, self._visible(access, each.where, as_of=each.as_of), each.order, each.limit, each.offset
+                reader, self._seen_by(now, each.where, each.as_of), each.order, each.limit, each.offset
             )
-            for index, each in enumerate(asked)
-            if isinstance(each, ListRecords)
+            for index, each in asked[ListRecords]
         }
-        wanted = dict.fromkeys(chain(got.values(), *listed.values()))
-        records = reader.records(list(wanted))
-        now = self._visible(access)
-        results: list[Any] = []
-        for index, each in enumerate(asked):
-            if isinstance(each, Get):
-                visible = now if each.as_of is None else self._visible(access, as_of=each.as_of)
-                record = records.get(got.get(index, -1))
-                results.append(record if record is not None and self._living(record, visible) else None)
-            elif isinstance(each, ListRecords):
-                results.append([records[key] for key in listed[index]])
-            elif isinstance(each, Search):
-                ready = searches[index]
-                results.append(ready if isinstance(ready, SearchResult) else answer(ready, reader))
-            elif isinstance(each, ListNamespaces):
-                results.append(self._listed_namespaces(reader, each, access))
-            else:
-                results.append(None)
+        records = reader.records(list(dict.fromkeys(chain(got.values(), *listed.values()))))
+        for index, each in asked[Get]:
+            record = records.get(got.get(index, -1))
+            if record is not None and self._living(record, self._seen_by(now, None, each.as_of)):
+                results[index] = record
+        for index, keys in listed.items():
+            results[index] = [records[key] for key in keys]
+        for index, ready in searches.items():
+            results[index] = ready if isinstance(ready, SearchResult) else answer(ready, reader)
+        for index, each in asked[ListNamespaces]:
+            results[index] = self._namespaces(
+                reader,
+                self._seen_by(now, None, each.as_of),
+                each.prefix,
+                each.suffix,
+                max_depth=each.max_depth,
+                limit=each.limit,
+                offset=each.offset,
+            )
         return results
 
-    def _keys_of_gets(self, reader: Reader, asked: Sequence[Operation], access: Access) -> Mapping[int, int]:
-        """By the place of each ``Get`` that finds a record, the record's key; looked for namespace by namespace."""
+    def _seen_by(self, now: Visibility, where: FilterLike, as_of: datetime | None) -> Visibility:
+        """What a read of a batch may see: as things stand at the batch's instant, unless it names another."""
+        if as_of is not None:
+            return self._visible(now.access, where, as_of=as_of)
+        return now if where is None else Visibility(now.access, now.at, as_filter(where))
+
+    def _keys_of(
+        self, reader: Reader, named: Iterable[tuple[int, Any]], access: Access, *, to_write: bool = False
+    ) -> Mapping[int, int]:
+        """By the place of each ``Get`` or ``Delete`` that finds a record, the record's key; looked for namespace by
+        namespace.
+        """
         places: dict[tuple[tuple[str, ...], Owner | None], list[tuple[int, str]]] = {}
-        for index, each in enumerate(asked):
-            if isinstance(each, Get):
-                owner = None if each.owner is None else checked_owner(each.owner)
-                places.setdefault((checked_namespace(each.namespace), owner), []).append((index, each.id))
+        for index, each in named:
+            owner = None if each.owner is None else checked_owner(each.owner)
+            places.setdefault((checked_namespace(each.namespace), owner), []).append((index, each.id))
         keys: dict[int, int] = {}
         for (namespace, owner), those in places.items():
-            found = self._located(reader, [id_ for _, id_ in those], access, namespace, owner)
+            found = self._located(reader, [id_ for _, id_ in those], access, namespace, owner, to_write=to_write)
             keys.update((index, found[id_]) for index, id_ in those if id_ in found)
         return keys
 
-    def _listed_namespaces(self, reader: Reader, each: ListNamespaces, access: Access) -> Any:
-        visible = self._visible(access, as_of=each.as_of)
-        return self._namespaces(
-            reader, visible, each.prefix, each.suffix, max_depth=each.max_depth, limit=each.limit, offset=each.offset
-        )
 
-    def _delete_one(self, writer: Writer, each: Delete, access: Access) -> bool:
-        keys = self._located(writer, [each.id], access, each.namespace, each.owner, to_write=True)
-        writer.delete(list(keys.values()))
-        return bool(keys)
+def _by_kind(operations: Sequence[Any]) -> _Asked:
+    """The operations of each kind, with their places."""
+    kinds: dict[type, list[tuple[int, Any]]] = {kind: [] for kind in get_args(Operation)}
+    for index, each in enumerate(operations):
+        kind = type(each) if type(each) in kinds else next((kind for kind in kinds if isinstance(each, kind)), None)
+        if kind is None:
+            raise ConfigurationError(
+                f"an operation is a Get, Search, ListRecords, ListNamespaces, Add or Delete, not {each!r}"
+            )
+        kinds[kind].append((index, each))
+    return kinds
 
 
-def _added_after_deleted(asked: Sequence[Operation], adds: Sequence[Draft]) -> set[int]:
+def _of_different_ids(deletes: Iterable[tuple[int, Delete]]) -> Iterator[list[tuple[int, Delete]]]:
+    """Deletes in a row that no earlier one of them bears upon: an id may be there once more, of another owner."""
+    some: list[tuple[int, Delete]] = []
+    ids: set[tuple[str, tuple[str, ...]]] = set()
+    for index, each in deletes:
+        name = str(each.id), checked_namespace(each.namespace)  # an id that is no text is refused by who looks it up
+        if name in ids:
+            yield some
+            some, ids = [], set()
+        some.append((index, each))
+        ids.add(name)
+    yield some
+
+
+def _added_after_deleted(asked: _Asked, adds: Sequence[Draft]) -> set[int]:
     """The places among ``adds`` of those that come after a ``Delete`` of their id, whosever it removes."""
-    deleted: set[tuple[str, tuple[str, ...]]] = set()
-    places: set[int] = set()
-    drafts = enumerate(adds)
-    for each in asked:
-        if isinstance(each, Delete) and isinstance(each.id, str):
-            deleted.add((each.id, checked_namespace(each.namespace)))
-        elif isinstance(each, Add):
-            place, added = next(drafts)
-            if (added.id, added.new.namespace) in deleted:
-                places.add(place)
-    return places
+    deleted: dict[tuple[str, tuple[str, ...]], int] = {}
+    for index, each in asked[Delete]:
+        if isinstance(each.id, str):
+            deleted.setdefault((each.id, checked_namespace(each.namespace)), index)
+    if not deleted:
+        return set()
+    return {
+        place
+        for place, (draft, (index, _)) in enumerate(zip(adds, asked[Add], strict=True))
+        if deleted.get((draft.id, draft.new.namespace), index) < index
+    }
 
 
 def _shown_to(access: Access, info: StoreInfo) -> StoreInfo:

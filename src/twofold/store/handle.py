@@ -25,6 +25,7 @@ from twofold.types.record import checked_namespace, checked_time
 
 __all__ = ["FilterLike", "Handle", "Parts"]
 
+
 FilterLike: TypeAlias = Filter | Mapping[str, Any] | None
 """A filter: an expression of ``F`` and ``A``, or its Mongo-like spelling as a dict."""
 
@@ -140,8 +141,10 @@ class Handle:
         path = checked_namespace(namespace)
         owners = _owners_meant(access, owner)
         keys: dict[str, int] = {}
-        for id_ in filter(is_storable, dict.fromkeys(wanted)):
-            holders = reader.find(id_, path, owners)
+        asked = list(filter(is_storable, dict.fromkeys(wanted)))
+        found = reader.find_many(asked, path, owners) if asked else {}
+        for id_ in asked:
+            holders = found.get(id_, ())
             if owners is None and len(holders) > 1:
                 raise AmbiguousIdError(f"{len(holders)} owners hold the id {id_!r}: pass owner=Owner.user(...), say")
             for key, holder in holders[:1]:

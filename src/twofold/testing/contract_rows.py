@@ -126,6 +126,22 @@ class RowContract:
             assert reader.find("a", ("notes",), None) == [(keys[4], U1)]
             assert reader.find("A", (), None) == []
 
+    def test_many_ids_are_found_as_each_of_them_is(self, backend: Backend) -> None:
+        in_notes = {"namespace": ("notes",)}
+        names = ("a", "b", 'say "b"\n', "é\U0001f600", "7")
+        for owner in (U1, R1, ALL):
+            stored(backend, *(make_record(name, f"{name} of {owner}", owner=owner) for name in names[1:]))
+        stored(backend, make_record("a", "only here", owner=U2), make_record("b", "x", owner=U1, attributes=in_notes))
+        asked = ("b", "missing", *names, "b", 7 * "7")
+        rooms = tuple(Owner.room(f"r{number}") for number in range(40))
+        with backend.read() as reader:
+            for owners in (None, (), (U1,), (R1, U1, ALL), (U2, *rooms, ALL, U1), (U1, U1, Owner.user("nobody"))):
+                one_by_one = {id_: found for id_ in asked if (found := reader.find(id_, (), owners))}
+                assert reader.find_many(asked, (), owners) == one_by_one
+            assert reader.find_many((), (), (U1,)) == {}
+            assert set(reader.find_many(names, (), None)) == set(names)
+            assert set(reader.find_many(names, ("notes",), (U1,))) == {"b"}
+
     def test_find_sees_archived_records(self, backend: Backend) -> None:
         (key,) = stored(backend, make_record("a", "x", attributes={"archived_at": NEW_YEAR}))
         with backend.read() as reader:

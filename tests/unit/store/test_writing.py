@@ -14,6 +14,7 @@ from twofold import (
     A,
     Access,
     AccessError,
+    AmbiguousIdError,
     ConfigurationError,
     EmbeddingSettings,
     F,
@@ -23,6 +24,7 @@ from twofold import (
     InvalidVectorError,
     NewRecord,
     Outcome,
+    Owner,
     Progress,
     RecordNotFoundError,
     StoreSettings,
@@ -518,6 +520,34 @@ def test_a_batch_that_fails_changes_nothing(store: HybridStore) -> None:
         store.batch([Add(NewRecord(text="x", id="m")), "delete everything"])  # type: ignore[list-item]
     assert store.count() == 1
     assert store.batch([]) == []
+
+
+def test_deletes_in_a_row_happen_one_after_the_other(store: HybridStore) -> None:
+    """An id may be there of several owners, and each delete takes the first that is left."""
+    me = Access(user="u1", rooms=("r1",), write_global=True)
+    for scope in ("personal", "room", "global"):
+        store.add("kettle", id="a", scope=scope, access=me)
+        store.add("teapot", id="a", scope=scope, namespace=("notes",), access=me)
+    store.add("broker", id="b", access=me)
+    deletes = [Delete("a"), Delete("a", ["notes"]), Delete("b"), Delete("a"), Delete("b"), Delete("a"), Delete("a")]
+    assert store.batch(deletes, access=me) == [True, True, True, True, False, True, False]
+    left = [(record.id, record.namespace, record.scope) for record in store.list(access=Access.everything())]
+    assert sorted(left) == [("a", ("notes",), "global"), ("a", ("notes",), "room")]
+    assert store.check().ok
+
+
+def test_deletes_in_a_row_are_refused_together(store: HybridStore) -> None:
+    store.add("shared", id="g")
+    me = Access(user="u1")
+    store.add("kettle", id="a", access=me)
+    with pytest.raises(AccessError, match="'g'"):
+        store.batch([Delete("a"), Delete("g")], access=me)
+    assert store.count(access=me) == 2
+    everything = Access.everything()
+    store.add("mine too", id="g", access=me)
+    with pytest.raises(AmbiguousIdError, match="2 owners hold the id 'g'"):
+        store.batch([Delete("a"), Delete("g")], access=everything)
+    assert store.batch([Delete("g", owner=Owner.user("u1")), Delete("g")], access=everything) == [True, True]
 
 
 # -- marks -----------------------------------------------------------------------------------------------------------

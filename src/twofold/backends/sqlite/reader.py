@@ -31,6 +31,7 @@ from twofold.backends.sqlite.head import read_head
 from twofold.backends.sqlite.keyword import KeywordIndex
 from twofold.backends.sqlite.keyword_leg import KeywordLeg
 from twofold.backends.sqlite.links import select_links, select_neighbors
+from twofold.backends.sqlite.lookups import holders_of
 from twofold.backends.sqlite.marks import select_marks
 from twofold.backends.sqlite.postings import PostingsCache
 from twofold.backends.sqlite.rescoring import standings
@@ -99,9 +100,6 @@ _SORTABLE: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """The attributes that have an order, as SQL."""
-
-_MAX_LOOK_UPS: Final = 32
-"""How many owners are asked for an id one by one; of more, all that hold it are looked through."""
 
 _RECORDS: Final = (
     f"SELECT r.key, {', '.join(f'r.{column}' for column in COLUMNS)}"
@@ -295,22 +293,13 @@ class SqliteReader:
         """The keys that hold ``id`` in ``namespace``, in the order of ``owners``; None means every owner, ordered
         by scope (global, personal, room) and name.
         """
-        named = (id, store_namespace(namespace))
-        if owners is None or len(owners) > _MAX_LOOK_UPS:
-            rows = self._connection.execute(
-                "SELECT key, scope, owner FROM records WHERE id = ? AND namespace = ? ORDER BY scope, owner", named
-            )
-            holders = [(key, load_owner(scope, owner)) for key, scope, owner in rows]
-            if owners is None:
-                return holders
-            keys = {owner: key for key, owner in holders}
-            return [(keys[owner], owner) for owner in dict.fromkeys(owners) if owner in keys] if keys else []
-        sql = "SELECT key FROM records WHERE id = ? AND namespace = ? AND scope = ? AND owner = ?"
-        return [
-            (key, owner)
-            for owner in dict.fromkeys(owners)
-            for (key,) in self._connection.execute(sql, (*named, *store_owner(owner)))
-        ]
+        return self.find_many((id,), namespace, owners).get(id, [])
+
+    def find_many(
+        self, ids: Sequence[str], namespace: tuple[str, ...], owners: Sequence[Owner] | None
+    ) -> dict[str, list[tuple[int, Owner]]]:
+        """By id what :meth:`find` gives, of those that anybody asked for holds."""
+        return holders_of(self._connection, ids, namespace, owners)
 
     def scan(self, visible: Visibility, order: Sequence[Order], limit: int | None, offset: int) -> list[int]:
         """Keys of visible records, absent values last; after ``order`` by newer, id, namespace, owner.
