@@ -214,6 +214,32 @@ def test_attributes(holds, where, right):
     assert holds(~where, ROW) is not right
 
 
+@pytest.mark.parametrize(("wanted", "stored"), [
+    (0, -0.0), (0.0, 0), (-0.0, 0), (1, 1.0), (1.0, 1), (-7, -7.0), (0.1, 0.1), (1e-7, 1e-7), (5e-324, 5e-324),
+    (10**15, 1e15), (1e15, 10**15), (999_999_999_999_999, 999_999_999_999_999.0), (1e16, 10**16), (2**62, 2.0**62),
+    (1e22, 1e22), ("", ""), ('a"\\\n\x7f\u2028é\U0001f600', 'a"\\\n\x7f\u2028é\U0001f600'), (True, True),
+    (None, None), (False, False), ([], []), ([1, "a"], [1.0, "a"]), ({"a": 1}, {"a": 1.0}),
+    ({"b": 1, "a": 2}, {"a": 2, "b": 1}),
+])  # fmt: skip
+@pytest.mark.parametrize("path", [("n",), ("é",), ('a"\\b\n', "n.m"), ("n", 'say "n"')])
+def test_equal_values_are_found_however_they_are_spelled(holds, path, wanted, stored):
+    metadata = {"n0": 1, "other": wanted}
+    nested = stored
+    for key in reversed(path):
+        nested = {"before": [2], key: nested}
+    assert holds(F(path) == wanted, record(metadata | nested))
+    assert not holds(F(path) != wanted, record(metadata | nested))
+    assert not holds(F(path) == wanted, record(metadata))
+
+
+@pytest.mark.parametrize(("wanted", "stored"), [
+    (1, 12), (1, 1.5), (1, True), (1, "1"), (1, [1]), ("a", "ab"), ("a", ["a"]), (True, "true"), (None, "null"),
+    ([1], [1, 2]), ({}, {"a": 1}), (2**53, 2**53 + 1),
+])  # fmt: skip
+def test_what_only_begins_alike_is_not_equal(holds, wanted, stored):
+    assert not holds(F("n") == wanted, record({"n": stored, "m": {"n": wanted}}))
+
+
 @pytest.mark.parametrize("where", [
     A.project == "p", A.project.like("%"), A.project.text_match_insensitive(""), A.project.contains(""),
     A.project.any([""]), A.project.all([]), A.project.prefix(""), A.project.in_(["p"]), A.owner.exists(),

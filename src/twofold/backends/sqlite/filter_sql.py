@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from twofold import filters as ft
@@ -40,6 +41,9 @@ _CHAIN: Final = 100
 
 _HOSTILE: Final = re.compile(r'["\\\x00-\x1f]')
 """What a key in a JSON path cannot hold."""
+
+_PLAIN: Final = 1e15
+"""Below it whole numbers are written in digits alone, and floats are those digits and ``.0``."""
 
 _COMPARISONS: Final[Mapping[type[ft.Filter], str]] = {ft.Lt: "<", ft.Le: "<=", ft.Gt: ">", ft.Ge: ">="}
 
@@ -126,6 +130,10 @@ def _negated(part: _Sql) -> _Sql:
 class _Place(NamedTuple):
     """Where in the metadata a value is: SQL that needs ``values`` bound each time it is written."""
 
+    stored: str
+    """The metadata as it is stored; nothing is bound in it."""
+    key: str
+    """The last key of the path with its colon, as JSON."""
     type: str
     """Its JSON type, NULL if it is missing."""
     value: str
@@ -136,12 +144,16 @@ class _Place(NamedTuple):
     """What the question marks of each of the three stand for."""
 
 
+@lru_cache(maxsize=1024)  # filters differ in their values far more often than in what they ask of
 def _place(path: tuple[str, ...], alias: str) -> _Place:
-    document = f"{alias}.metadata"
+    document = stored = f"{alias}.metadata"
     values: tuple[object, ...] = ("$" + "".join(f'."{key}"' for key in path),)
     if any(_HOSTILE.search(key) for key in path):
         document, values = f"twofold_json_get({document}, ?)", (dump_json(list(path)), "$")
-    return _Place(f"json_type({document}, ?)", f"json_extract({document}, ?)", f"({document} -> ?)", values)
+    key = f"{dump_json(path[-1])}:"
+    return _Place(
+        stored, key, f"json_type({document}, ?)", f"json_extract({document}, ?)", f"({document} -> ?)", values
+    )
 
 
 def _by_type(place: _Place, cases: _Cases) -> _Sql:
@@ -161,7 +173,7 @@ def _metadata(condition: Condition, place: _Place) -> _Sql:
         return _by_type(place, _ordered(place, comparison, condition.value))  # type: ignore[attr-defined]  # these have
     match condition:
         case ft.Eq(_, value):
-            return _by_type(place, _equal(place, (value,)))
+            return _spelled(place, value, _by_type(place, _equal(place, (value,))))
         case ft.In(_, values):
             return _by_type(place, _equal(place, values))
         case ft.Exists(_, yes):
@@ -177,6 +189,21 @@ def _metadata(condition: Condition, place: _Place) -> _Sql:
     return _by_type(place, {"text": _text_test(condition, _Sql(place.value, place.values))})
 
 
+def _spelled(place: _Place, operand: Any, test: _Sql) -> _Sql:
+    """``test``, made only where the metadata's text, which :func:`twofold.types.json.dump_json` has written, holds the
+    key with what a value equal to ``operand`` begins with: to look for that is many times quicker than to parse.
+    """
+    begins = dump_json(operand)
+    if isinstance(operand, (list, dict)):
+        begins = begins[0]
+    elif isinstance(operand, (int, float)) and not isinstance(operand, bool):
+        if not 0 < abs(operand) < _PLAIN:  # 0 is -0.0 too, and how a large number is written depends on its type
+            begins = ""
+        elif operand == int(operand):  # 1 is 1.0, which begins with it
+            begins = str(int(operand))
+    return _Sql(f"instr({place.stored}, ?) > 0 AND {test.text}", (f"{place.key}{begins}", *test.values))
+
+
 def _ordered(place: _Place, comparison: str, operand: object) -> _Cases:
     if isinstance(operand, str):
         return {"text": _Sql(f"{place.value} {comparison} ?", (*place.values, operand))}
@@ -190,24 +217,34 @@ def _ordered(place: _Place, comparison: str, operand: object) -> _Cases:
 
 def _equal(place: _Place, operands: Sequence[Any]) -> _Cases:
     """By JSON type, equality with one of the operands."""
+    by_type: dict[str, list[Any]] = {}
+    for operand in operands:
+        by_type.setdefault(_json_type(operand), []).append(operand)
     cases: dict[str, _Sql] = {}
-    if any(operand is None for operand in operands):
-        cases["null"] = _TRUE
-    for word, truth in (("true", True), ("false", False)):
-        if any(operand is truth for operand in operands):
-            cases[word] = _TRUE
-    texts = [operand for operand in operands if isinstance(operand, str)]
-    if texts:
-        cases["text"] = _among(_Sql(place.value, place.values), texts)
-    numbers = [one for one in operands if isinstance(one, (int, float)) and not isinstance(one, bool)]
-    if numbers:
-        cases["integer"] = _among(_Sql(place.value, place.values), numbers)
-        cases["real"] = _among(_Sql(f"twofold_real({place.json})", place.values), numbers)
-    for type_, python in (("array", list), ("object", dict)):
-        containers = [operand for operand in operands if isinstance(operand, python)]
-        if containers:
-            cases[type_] = _Sql(f"twofold_json_in({place.json}, ?)", (*place.values, dump_json(containers)))
+    for type_, those in by_type.items():
+        if type_ == "text":
+            cases[type_] = _among(_Sql(place.value, place.values), those)
+        elif type_ == "number":
+            cases["integer"] = _among(_Sql(place.value, place.values), those)
+            cases["real"] = _among(_Sql(f"twofold_real({place.json})", place.values), those)
+        elif type_ in ("array", "object"):
+            cases[type_] = _Sql(f"twofold_json_in({place.json}, ?)", (*place.values, dump_json(those)))
+        else:
+            cases[type_] = _TRUE
     return cases
+
+
+def _json_type(operand: Any) -> str:
+    """What SQLite's ``json_type`` says of it; of both kinds of numbers ``number``."""
+    if isinstance(operand, str):
+        return "text"
+    if operand is None:
+        return "null"
+    if isinstance(operand, bool):
+        return "true" if operand else "false"
+    if isinstance(operand, (int, float)):
+        return "number"
+    return "array" if isinstance(operand, list) else "object"
 
 
 def _among(expression: _Sql, operands: Sequence[Any]) -> _Sql:
@@ -253,6 +290,8 @@ def _attribute(condition: Condition, attribute: Attribute, alias: str) -> _Sql:
     """A condition on a column; where it is NULL the answer is false."""
     type_, nullable = attribute.typed
     column = f"{alias}.{attribute.name}"
+    if isinstance(condition, ft.Prefix) and isinstance(condition.value, tuple):
+        return _namespace_prefix(column, condition.value)
     if attribute.name == "owner":
         column = f"nullif({column}, '')"
     match condition:
@@ -287,8 +326,6 @@ def _column_test(condition: Condition, column: str, type_: ValueType) -> _Sql:
             return _column_containing(column, values, type_, every=False)
         case ft.All(_, values):
             return _column_containing(column, values, type_, every=True)
-        case ft.Prefix(_, tuple() as words):
-            return _namespace_prefix(column, words)
     return _text_test(condition, _Sql(column))
 
 
@@ -320,6 +357,7 @@ def _column_containing(column: str, wanted: Sequence[Any], type_: ValueType, *, 
     return _substrings(_Sql(column), wanted, every=every)
 
 
+@lru_cache(maxsize=1024)  # many filters are about few namespaces
 def _namespace_prefix(column: str, words: tuple[str, ...]) -> _Sql:
     if not words:
         return _TRUE
