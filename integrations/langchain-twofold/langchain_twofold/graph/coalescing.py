@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import marshal
 from collections.abc import Awaitable, Callable, Sequence
+from operator import methodcaller
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
@@ -16,6 +17,8 @@ __all__ = ["Coalescer"]
 
 Translate: TypeAlias = Callable[[Op], Asked]
 Run: TypeAlias = Callable[[Sequence[Asked]], Awaitable[Sequence[Any]]]
+
+_is_done: Final = methodcaller("done")
 
 
 class _Waiting:
@@ -32,7 +35,7 @@ class _Waiting:
 
     def still(self) -> _Waiting:
         """Those that were not cancelled."""
-        if not any(future.done() for future in self.futures):
+        if not any(map(_is_done, self.futures)):
             return self
         kept = [place for place, future in enumerate(self.futures) if not future.done()]
         return _Waiting([self.futures[place] for place in kept], [self.asked[place] for place in kept])
@@ -55,26 +58,42 @@ class Coalescer:
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
         self._latest: tuple[Callable[[], asyncio.AbstractEventLoop | None], _Queue] = (
             lambda: None,
-            _Queue(translate, run),
+            _Queue(run),
         )
         """The loop that asked last, if it is still there, and its queue: nearly always the one that asks next."""
 
-    def submit(self, op: Op) -> asyncio.Future[Any]:
-        """The result of ``op``, run with whatever else is asked for in this tick; for the running loop.
+    def submit(self, kind: Callable[..., Op], fields: tuple[Any, ...]) -> asyncio.Future[Any]:
+        """The result of the operation ``kind(*fields)``, run with whatever else is asked for in this tick; for the
+        running loop.
 
         Raises:
-            ValueError: ``op`` cannot be carried out.
+            ValueError: it cannot be carried out.
         """
         loop = asyncio.get_running_loop()
         running, queue = self._latest
         if running() is not loop:
             queue = self._queue_of(loop)
-        return queue.put(op, loop)
+        try:  # ``==`` would not tell 1 from True, nor a text what may spell itself as it likes
+            spelled = marshal.dumps((kind.__name__, fields))
+        except ValueError:  # it holds more than plain values
+            asked = self._translate(kind(*fields))
+        else:
+            known = queue.translated.get(spelled)
+            if known is None:
+                known = queue.translated[spelled] = self._translate(kind(*fields))
+            asked = known
+        if not queue.will_flush:
+            queue.flush_soon(loop)
+        waiting = queue.reads if asked.written is None else queue.writes
+        waiting.asked.append(asked)
+        future = loop.create_future()
+        waiting.futures.append(future)
+        return future
 
     def _queue_of(self, loop: asyncio.AbstractEventLoop) -> _Queue:
         queue = self._queues.get(loop)
         if queue is None:
-            queue = self._queues.setdefault(loop, _Queue(self._translate, self._run))
+            queue = self._queues.setdefault(loop, _Queue(self._run))
         self._latest = ref(loop), queue
         return queue
 
@@ -82,47 +101,36 @@ class Coalescer:
 class _Queue:
     """What waits on one event loop."""
 
-    def __init__(self, translate: Translate, run: Run) -> None:
-        self._translate = translate
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._translated: dict[bytes, Asked] = {}
-        """What was asked for in this tick, by :func:`_spelled`."""
-        self._will_flush = False
-        self._reads, self._writes = _Waiting([], []), _Waiting([], [])
+        self.translated: dict[bytes, Asked] = {}
+        """What was asked for in this tick, each once, by how it is spelled."""
+        self.reads, self.writes = _Waiting([], []), _Waiting([], [])
+        self.will_flush = False
+        """Whether what waits is carried out at the end of this tick."""
         self._writer: asyncio.Task[None] | None = None
         self._readers: set[asyncio.Task[None]] = set()
 
-    def put(self, op: Op, loop: asyncio.AbstractEventLoop) -> asyncio.Future[Any]:
-        spelled = _spelled(op)
-        asked = self._translated.get(spelled)
-        if asked is None:
-            asked = self._translate(op)
-            if spelled:
-                self._translated[spelled] = asked
-        if not self._will_flush:
-            self._will_flush = True
-            loop.call_soon(self._flush)
-        future = loop.create_future()
-        waiting = self._reads if asked.written is None else self._writes
-        waiting.futures.append(future)
-        waiting.asked.append(asked)
-        return future
+    def flush_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Carry out what waits at the end of this tick."""
+        self.will_flush = True
+        loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        self._will_flush = False
-        self._translated = {}
-        if self._reads:
-            reads, self._reads = self._reads, _Waiting([], [])
+        self.will_flush = False
+        self.translated = {}
+        if self.reads:
+            reads, self.reads = self.reads, _Waiting([], [])
             reader = asyncio.ensure_future(self._carry_out(reads))
             self._readers.add(reader)
             reader.add_done_callback(self._readers.discard)
-        if self._writes and self._writer is None:
+        if self.writes and self._writer is None:
             self._writer = asyncio.ensure_future(self._write())
 
     async def _write(self) -> None:
         try:
-            while self._writes:
-                writes, self._writes = self._writes, _Waiting([], [])
+            while self.writes:
+                writes, self.writes = self.writes, _Waiting([], [])
                 await self._carry_out(writes)
         finally:
             self._writer = None  # it knows the loop, which could else not be forgotten
@@ -147,14 +155,3 @@ class _Queue:
             for future, result in zip(futures, results, strict=True):
                 if not future.done():
                     future.set_result(result)
-
-
-def _spelled(op: Op) -> bytes:
-    """The same for operations that ask for the same; empty for one that holds more than plain values.
-
-    ``==`` would not do, for to it 1 is True, nor a text, which an object may make as it likes.
-    """
-    try:
-        return marshal.dumps((type(op).__name__, *op))
-    except ValueError:
-        return b""

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import and_, or_
 from typing import Any, Final
 
@@ -71,10 +71,15 @@ def _condition(path: tuple[str, ...], value: Any) -> Filter:
     return _joined(and_, [_condition((*path, str(name)), inner) for name, inner in value.items()], _ALL)
 
 
+@lru_cache(maxsize=1024)  # thousands of filters are about few keys
+def _key(path: tuple[str, ...]) -> F:
+    return F(path)
+
+
 def _equal(path: tuple[str, ...], value: Any) -> Filter:
     if value is None:
         return (F(path) == None) | F(path).exists(yes=False)  # noqa: E711 - a filter, not a comparison
-    return F(path) == _plain(value) if _is_storable(value) else _NONE
+    return _key(path) == _plain(value) if _is_storable(value) else _NONE
 
 
 def _compared(path: tuple[str, ...], operator: object, operand: Any) -> Filter:

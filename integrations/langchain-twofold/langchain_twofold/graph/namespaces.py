@@ -23,9 +23,11 @@ def checked_namespaces(op: Op) -> None:
     Raises:
         InvalidNamespaceError: one is not.
     """
-    if isinstance(op, GetOp | PutOp):
+    if isinstance(op, GetOp):
         _checked(op.namespace)
-        if isinstance(op, PutOp) and not op.namespace:
+    elif isinstance(op, PutOp):
+        _checked(op.namespace)
+        if not op.namespace:
             raise InvalidNamespaceError("an item is in a namespace, e.g. ('users', 'u1'), not in ()")
     elif isinstance(op, SearchOp):
         _checked(op.namespace_prefix)

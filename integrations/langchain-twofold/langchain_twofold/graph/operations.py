@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from langgraph.store.base import GetOp, ListNamespacesOp, Op, PutOp, SearchOp
 
@@ -21,8 +22,9 @@ __all__ = ["Asked", "Translation", "minutes_to_live"]
 _TTL: Final = "ttl"
 
 
-class Asked(NamedTuple):
-    """What is asked for, in both languages."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What is asked for, in both languages. Each is equal to itself alone: whoever asks for the same shares one."""
 
     op: Op
     operation: Operation

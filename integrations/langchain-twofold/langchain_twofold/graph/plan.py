@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
-from langgraph.store.base import GetOp, ListNamespacesOp, Result, SearchOp
+from langgraph.store.base import GetOp, ListNamespacesOp, Op, Result, SearchOp
 
 from langchain_twofold.graph.items import Values, as_json, item, search_item
 from langchain_twofold.graph.namespaces import matching
@@ -14,6 +14,9 @@ from twofold import Hit, Record, SearchResult
 from twofold.store import Add, Operation
 
 __all__ = ["Plan"]
+
+_REFRESHING: Final = (GetOp, SearchOp)
+"""What may make what it reads live longer."""
 
 
 class Plan:
@@ -25,18 +28,11 @@ class Plan:
 
     def __init__(self, asked: Sequence[Asked]) -> None:
         self._asked = asked
-        self._reads: list[tuple[int, int]] = []  # the places of the reads, and those of their answers
-        reads: dict[int, tuple[int, Operation]] = {}
-        writes: dict[Hashable, Operation] = {}
-        for place, (_, operation, written) in enumerate(asked):
-            if written is not None:
-                writes[written] = operation
-            else:
-                answer, _ = reads.setdefault(id(operation), (len(reads), operation))
-                self._reads.append((place, answer))
+        self._reads = [each for each in dict.fromkeys(asked) if each.written is None]
+        writes = {each.written: each.operation for each in asked if each.written is not None}
         # No two writes are of one key, so that their order is free: additions in a row are written together.
         self.operations: Sequence[Operation] = [
-            *(operation for _, operation in reads.values()),
+            *(each.operation for each in self._reads),
             *sorted(writes.values(), key=lambda operation: not isinstance(operation, Add)),
         ]
         """What is carried out."""
@@ -48,25 +44,25 @@ class Plan:
             found: the results of :attr:`operations`.
             cosines: whether a hit's score is its raw cosine.
         """
-        results: list[Result] = [None] * len(self._asked)
+        if not self._reads:
+            return [None] * len(self._asked)
         given = Values()
-        for place, answer in self._reads:
-            results[place] = _result(self._asked[place], found[answer], given, cosines=cosines)
-        return results
+        answers = {
+            each: answer for each, answer in zip(self._reads, found, strict=False) if answer is not None
+        }  # of a write, and of what was not found, there is none
+        return [
+            None if (answer := answers.get(each)) is None else _result(each.op, answer, given, cosines=cosines)
+            for each in self._asked
+        ]
 
     def to_refresh(self, found: Sequence[Any]) -> Iterator[Record]:
         """The records that were read and live longer for it, each once."""
         seen = set()
-        for place, answer in self._reads:
-            op = self._asked[place].op
-            if not isinstance(op, GetOp | SearchOp) or not op.refresh_ttl:
+        for each, answer in zip(self._reads, found, strict=False):
+            if not answer or not isinstance(each.op, _REFRESHING) or not each.op.refresh_ttl:
                 continue
-            if not found[answer]:
-                continue
-            read = [found[answer]] if isinstance(op, GetOp) else found[answer]
-            records = [each.record if isinstance(each, Hit) else each for each in read]
-            for record in records:
-                if record is None or minutes_to_live(record) is None:
+            for record in (answer,) if isinstance(each.op, GetOp) else map(_record, answer):
+                if minutes_to_live(record) is None:
                     continue
                 name = (record.belongs_to, record.namespace, record.id)
                 if name not in seen:
@@ -74,11 +70,15 @@ class Plan:
                     yield record
 
 
-def _result(asked: Asked, answer: Any, values: Values, *, cosines: bool) -> Result:
-    if isinstance(asked.op, GetOp):
-        return None if answer is None else item(answer, values(answer))
-    if isinstance(asked.op, ListNamespacesOp):
-        return matching(asked.op, answer)
+def _record(found: Record | Hit) -> Record:
+    return found.record if isinstance(found, Hit) else found
+
+
+def _result(op: Op, answer: Any, values: Values, *, cosines: bool) -> Result:
+    if isinstance(op, GetOp):
+        return item(answer, values(answer))
+    if isinstance(op, ListNamespacesOp):
+        return matching(op, answer)
     if isinstance(answer, SearchResult):
         return [search_item(hit.record, as_json(hit.record.metadata), _score(hit, cosines=cosines)) for hit in answer]
     return [search_item(record, values(record), None) for record in answer]

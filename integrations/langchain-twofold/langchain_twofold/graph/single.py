@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from langgraph.store.base import (
@@ -33,16 +33,16 @@ class SingleOperations(BaseStore):
     """The async methods for one operation each. They ask for the same as ``BaseStore``'s, and refuse the same."""
 
     @abstractmethod
-    def _submit(self, op: Op) -> asyncio.Future[Any]:
-        """The result of ``op``, to come; for the running loop.
+    def _submit(self, kind: Callable[..., Op], fields: tuple[Any, ...]) -> asyncio.Future[Any]:
+        """The result of the operation ``kind(*fields)``, to come; for the running loop.
 
         Raises:
-            ValueError: ``op`` cannot be carried out.
+            ValueError: it cannot be carried out.
         """
 
     async def aget(self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None) -> Item | None:
         """Async twin of ``get``."""
-        found: Item | None = await self._submit(GetOp(namespace, str(key), self._refreshes(refresh_ttl)))
+        found: Item | None = await self._submit(GetOp, (namespace, str(key), self._refreshes(refresh_ttl)))
         return found
 
     async def asearch(
@@ -57,8 +57,8 @@ class SingleOperations(BaseStore):
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
         """Async twin of ``search``."""
-        op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        found: list[SearchItem] = await self._submit(op)
+        fields = namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl)
+        found: list[SearchItem] = await self._submit(SearchOp, fields)
         return found
 
     async def aput(
@@ -74,12 +74,12 @@ class SingleOperations(BaseStore):
         if namespace and namespace[0] == _RESERVED:
             raise InvalidNamespaceError(f"the first word of a namespace is not {_RESERVED!r}, as in {namespace!r}")
         if isinstance(ttl, NotProvided):
-            ttl = (self.ttl_config or {}).get("default_ttl")
-        await self._submit(PutOp(namespace, str(key), value, index, ttl))
+            ttl = None if self.ttl_config is None else self.ttl_config.get("default_ttl")
+        await self._submit(PutOp, (namespace, str(key), value, index, ttl))
 
     async def adelete(self, namespace: tuple[str, ...], key: str) -> None:
         """Async twin of ``delete``."""
-        await self._submit(PutOp(namespace, str(key), None))
+        await self._submit(PutOp, (namespace, str(key), None, None, None))
 
     async def alist_namespaces(
         self,
@@ -96,8 +96,8 @@ class SingleOperations(BaseStore):
             conditions.append(MatchCondition("prefix", prefix))
         if suffix:
             conditions.append(MatchCondition("suffix", suffix))
-        op = ListNamespacesOp(tuple(conditions), max_depth, limit, offset)
-        found: list[tuple[str, ...]] = await self._submit(op)
+        fields = tuple(conditions), max_depth, limit, offset
+        found: list[tuple[str, ...]] = await self._submit(ListNamespacesOp, fields)
         return found
 
     def _refreshes(self, asked: bool | None) -> bool:  # noqa: FBT001 - as it was asked for

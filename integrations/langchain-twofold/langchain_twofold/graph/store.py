@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Self, get_args
 
-from langgraph.store.base import IndexConfig, Op, Result, TTLConfig
+from langgraph.store.base import GetOp, IndexConfig, ListNamespacesOp, Op, PutOp, Result, SearchOp, TTLConfig
 
 import twofold
 from langchain_twofold.graph.coalescing import Coalescer
@@ -155,8 +155,8 @@ class TwofoldStore(Holding, SingleOperations):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Async twin of :meth:`batch`. A single operation shares its transaction with those of the same tick."""
         asked = list(ops)
-        if len(asked) == 1:
-            return [await self._submit(asked[0])]
+        if len(asked) == 1 and isinstance(op := asked[0], GetOp | ListNamespacesOp | PutOp | SearchOp):
+            return [await self._submit(type(op), tuple(op))]
         return await self._arun([self._translated(op) for op in asked])
 
     def sweep_ttl(self) -> int:
@@ -202,8 +202,8 @@ class TwofoldStore(Holding, SingleOperations):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, search_mode={self._mode!r})"
 
-    def _submit(self, op: Op) -> asyncio.Future[Any]:
-        return self._coalescer.submit(op)
+    def _submit(self, kind: Callable[..., Op], fields: tuple[Any, ...]) -> asyncio.Future[Any]:
+        return self._coalescer.submit(kind, fields)
 
     async def _arun(self, asked: Sequence[Asked]) -> list[Result]:
         plan = Plan(asked)

@@ -130,9 +130,9 @@ async def test_one_method_asks_for_what_its_sync_twin_asks_for(store: TwofoldSto
             made.extend(ops)
             return super().batch(made[-1:])
 
-        def _submit(self, op: Any) -> Any:
-            made.append(op)
-            return super()._submit(op)
+        def _submit(self, kind: Any, fields: Any) -> Any:
+            made.append(kind(*fields))
+            return super()._submit(kind, fields)
 
     path = ("a", "b")
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
