@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 from unicodedata import unidata_version
@@ -78,7 +79,7 @@ class Analyzer:
         object.__setattr__(self, "_stop", stop)
         object.__setattr__(self, "_pieces", _Pieces(self._stem))
 
-    @property
+    @cached_property
     def version(self) -> str:
         """What an index's tokens were made by: this module, Unicode's data and the stemmer, each with its release.
 

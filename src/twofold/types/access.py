@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from twofold.errors import AccessError, ConfigurationError
 from twofold.types.arguments import checked_flag, checked_items
@@ -44,10 +44,13 @@ class Owner(NamedTuple):
     @classmethod
     def everybody(cls) -> Owner:
         """The owner of global records."""
-        return cls(Scope.GLOBAL, None)
+        return _EVERYBODY
 
     def __str__(self) -> str:
         return self.scope.value if self.name is None else f"{self.scope.value}:{self.name}"
+
+
+_EVERYBODY: Final = Owner(Scope.GLOBAL, None)
 
 
 def checked_owner(value: object) -> Owner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from twofold.errors import InvalidRecordError
 
@@ -32,6 +32,8 @@ def checked_text(value: object, what: str) -> str:
     Raises:
         InvalidRecordError: it is no text, or holds NUL or a lone surrogate.
     """
+    if _is_plain_text(value):
+        return value
     if not isinstance(value, str):
         raise InvalidRecordError(f"{what} is text, not {type(value).__name__}")
     if "\0" in value:
@@ -88,7 +90,7 @@ def _is_plain(value: object) -> bool:
     return (kind is str and is_storable(value)) or (kind is int and value in _INT64) or value is None or kind is bool  # type: ignore[arg-type]
 
 
-def _is_plain_text(value: object) -> bool:
+def _is_plain_text(value: object) -> TypeGuard[str]:
     return type(value) is str and is_storable(value)
 
 
@@ -97,11 +99,15 @@ def dump_json(value: Any) -> str:
     return _ENCODE(value)
 
 
-def dump_texts(texts: Mapping[str, object]) -> str | None:
-    """The same of a dict of texts, at a quarter of the price; None if a value is none."""
-    if not all(isinstance(text, str) for text in texts.values()):
-        return None
-    return "{" + ",".join([f"{_QUOTE(name)}:{_QUOTE(str(text))}" for name, text in texts.items()]) + "}"
+def dump_texts(texts: Mapping[str, str | tuple[str, ...]]) -> str:
+    """The same of a dict of texts and of lists of texts, at a quarter of the price."""
+    return "{" + ",".join([f"{_QUOTE(name)}:{_dump_text(text)}" for name, text in texts.items()]) + "}"
+
+
+def _dump_text(text: str | tuple[str, ...]) -> str:
+    if isinstance(text, str):
+        return _QUOTE(str(text))
+    return "[" + ",".join([_QUOTE(str(part)) for part in text]) + "]"
 
 
 def load_json(text: str) -> Any:

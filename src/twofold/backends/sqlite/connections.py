@@ -170,7 +170,7 @@ class Pool:
         self._refuse_moved()
         if self._read_only:
             raise ReadOnlyStoreError("the store is open for reading only")
-        with translating("writing to the store"), self._main_connection(wait=wait) as connection:
+        with translating("writing to the store"), _Writing(self, wait=wait) as connection:
             if self._shared:
                 pragmas.query_only(connection, on=False)  # a reader had it last
             if wait:
@@ -236,7 +236,7 @@ class Pool:
 
     @contextmanager
     def _main_reader(self) -> Iterator[Connection]:
-        with self._main_connection() as main:
+        with _Writing(self) as main:
             pragmas.query_only(main, on=True)
             yield main
 
@@ -283,30 +283,35 @@ class Pool:
     def _has_room(self) -> bool:
         return self._reading.total() < self._settings.max_readers
 
-    @contextmanager
-    def _main_connection(self, *, wait: bool = True) -> Iterator[Connection]:
-        thread = threading.get_ident()
+    def _enter_writer(self, thread: int, *, wait: bool) -> Connection:
+        """Take the one place among the writers; its connection."""
         with self._lock:
             if self._writing == thread:
                 raise StoreError(
                     "this thread is inside a session that this one would wait for: end that first. "
                     "There is one writer at a time, and a store in memory has one session at a time"
                 )
-            self._wait(lambda: self._writing is None, "another thread of this process was writing", wait=wait)
+            if self._closed or self._writing is not None:
+                self._wait(lambda: self._writing is None, "another thread of this process was writing", wait=wait)
             self._writing = thread
-        try:
-            if self._main is None:
+        if self._main is None:
+            try:
                 self._main = self._connect()
-            yield self._main
-        finally:
-            if not self._is_forked():
-                usable = self._main is not None and _end_transaction(self._main)
-                with self._lock:
-                    if self._main is not None and not usable and not self._shared:  # in memory it is the data itself
-                        self._main.close()
-                        self._main = None
-                    self._writing = None
-                    self._condition.notify_all()
+            except BaseException:
+                self._leave_writer()
+                raise
+        return self._main
+
+    def _leave_writer(self) -> None:
+        if self._is_forked():
+            return
+        usable = self._main is not None and _end_transaction(self._main)
+        with self._lock:
+            if self._main is not None and not usable and not self._shared:  # in memory it is the data itself
+                self._main.close()
+                self._main = None
+            self._writing = None
+            self._condition.notify_all()
 
     def _wait(self, condition: Callable[[], bool], problem: str, *, wait: bool = True) -> None:
         timeout = self._settings.busy_timeout if wait else 0.0
@@ -356,6 +361,22 @@ class _Reading:
 
     def __exit__(self, *_: object) -> None:
         self._pool._leave_reader(self._thread, self._connection)  # noqa: SLF001
+
+
+class _Writing:
+    """The writer's connection, taken at entry and given back at exit."""
+
+    __slots__ = ("_pool", "_wait")
+
+    def __init__(self, pool: Pool, *, wait: bool = True) -> None:
+        self._pool = pool
+        self._wait = wait
+
+    def __enter__(self) -> Connection:
+        return self._pool._enter_writer(threading.get_ident(), wait=self._wait)  # noqa: SLF001 - a part of it
+
+    def __exit__(self, *_: object) -> None:
+        self._pool._leave_writer()  # noqa: SLF001
 
 
 def _end_transaction(connection: Connection) -> bool:

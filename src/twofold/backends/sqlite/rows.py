@@ -130,7 +130,7 @@ def load_owner(scope: int, name: str) -> Owner:
 
 def store_fields(fields: Fields) -> str | bytes:
     """JSON: text, or bytes where the text holds a lone surrogate, which SQLite's UTF-8 has no place for."""
-    stored = dump_texts(fields) or dump_json(dict(fields))
+    stored = dump_texts(fields)
     if not stored.isascii():
         try:
             stored.encode()
@@ -181,10 +181,10 @@ def to_row(record: Record) -> tuple[Any, ...]:
         created_at if record.updated_at is record.created_at else store_time(record.updated_at),
         created_at if record.last_accessed is record.created_at else store_time(record.last_accessed),
         created_at if record.event_at is record.created_at else _store_optional(record.event_at),
-        _store_optional(record.valid_from),
-        _store_optional(record.valid_to),
-        _store_optional(record.expires_at),
-        _store_optional(record.archived_at),
+        None if record.valid_from is None else store_time(record.valid_from),
+        None if record.valid_to is None else store_time(record.valid_to),
+        None if record.expires_at is None else store_time(record.expires_at),
+        None if record.archived_at is None else store_time(record.archived_at),
         record.superseded_by,
         record.content_hash,
         record.revision,

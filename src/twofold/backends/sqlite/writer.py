@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -127,10 +128,11 @@ class SqliteWriter(SqliteReader):
             keyword = self._parts.keyword
             tokens = [keyword.tokens(record.fields, record.tags) for record, _ in new]
             keyword.add(self._connection, zip(keys, tokens, strict=True))
-        self._store((key, row[_HASH], each) for key, row, each in zip(keys, rows, blobs, strict=True))
         if self._head.fingerprint is not None:
+            self._store((key, row[_HASH], each) for key, row, each in zip(keys, rows, blobs, strict=True))
             waiting = [(key,) for key, row, each in zip(keys, rows, blobs, strict=True) if row[_PARTS] and not each]
-            self._connection.executemany(_ADD_PENDING, waiting)
+            if waiting:
+                self._connection.executemany(_ADD_PENDING, waiting)
         return keys
 
     def replace(self, key: int, record: Record, vectors: VectorWrite | None) -> None:
@@ -407,9 +409,8 @@ def _all_sound(writes: Iterable[VectorWrite | None], dimension: int | None) -> b
             return False
     if not matrices:
         return True
-    rows = np.concatenate(matrices)
-    squares = np.vecdot(rows, rows)
-    return all(map(len, matrices)) and bool(((squares > 0) & (squares < np.inf)).all())
+    rows = np.concatenate(matrices) if len(matrices) > 1 else matrices[0]
+    return all(map(len, matrices)) and all(0.0 < square < math.inf for square in np.vecdot(rows, rows).tolist())
 
 
 def _chunks(keys: Sequence[int]) -> Iterator[str]:
