@@ -146,7 +146,10 @@ def test_whatever_was_said_the_model_is_told_of_one_block(open_store: OpenStore,
     async def turn() -> list[ChatMessage]:
         for text in said:
             await block.aput([user(text)], session_id="monday")
-        return await memory.aget(input=" ".join(said))
+        try:
+            return await memory.aget(input=" ".join(said))
+        finally:  # the history's connection, whose thread would outlive this loop
+            await memory.sql_store._async_engine.dispose()
 
     messages = asyncio.run(turn())
     assert [message.role for message in messages] in ([], [MessageRole.SYSTEM])
