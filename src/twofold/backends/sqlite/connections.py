@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeAlias
@@ -92,7 +91,7 @@ class Pool:
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)  # as a context it is a detour to its lock
         self._idle: list[Connection] = []
-        self._reading: Counter[int] = Counter()  # thread → sessions
+        self._reading: dict[int, int] = {}  # thread → sessions
         self._writing: int | None = None  # thread
         self._main = main  # the writer's; of :memory:, the only one
         self._using: set[Connection] = set()  # what readers hold
@@ -194,7 +193,7 @@ class Pool:
             return
         thread = threading.get_ident()
         with self._lock:
-            if self._reading[thread] or self._writing == thread:
+            if self._reading.get(thread) or self._writing == thread:
                 raise StoreError("the store cannot be closed inside one of its own sessions")
             self._closed = True
             self._condition.notify_all()
@@ -221,7 +220,7 @@ class Pool:
         return [*self._idle, *self._using, *([] if self._main is None else [self._main])]
 
     def _is_idle(self) -> bool:
-        return self._writing is None and not self._reading.total()
+        return self._writing is None and not sum(self._reading.values())
 
     def _close_idle(self) -> None:
         while self._idle:
@@ -244,13 +243,13 @@ class Pool:
         """Take a place among the readers; a connection that is idle, or None: one is to be made."""
         with self._lock:
             if self._closed or not self._has_room():
-                if self._reading[thread]:
+                if self._reading.get(thread):
                     raise StoreError(
                         "every reading connection is in use, one of them by this thread, which would wait for itself: "
                         "end the outer session first, or raise max_readers"
                     )
                 self._wait(self._has_room, f"all {self._settings.max_readers} reading connections were in use")
-            self._reading[thread] += 1
+            self._reading[thread] = self._reading.get(thread, 0) + 1
             if not self._idle:
                 return None
             connection = self._idle.pop()
@@ -281,7 +280,7 @@ class Pool:
             self._condition.notify_all()
 
     def _has_room(self) -> bool:
-        return self._reading.total() < self._settings.max_readers
+        return sum(self._reading.values()) < self._settings.max_readers
 
     def _enter_writer(self, thread: int, *, wait: bool) -> Connection:
         """Take the one place among the writers; its connection."""

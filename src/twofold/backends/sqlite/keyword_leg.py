@@ -111,14 +111,14 @@ class KeywordLeg:
 
     def coverage(self, query: KeywordQuery, seen: Seen) -> float:
         """See :meth:`Reader.coverage`."""
+        holders = self._holders_at_hand(query)
+        there = None if holders is None else self._postings.occurring(holders, seen)
+        if there is not None and all(there):
+            return 1.0
         words = query.words[:MAX_TERMS]
         if not words:
             return 1.0
-        holders = self._holders_at_hand(query)
-        if holders is not None:
-            there = self._postings.occurring(holders, seen)
-            if all(there):
-                return 1.0
+        if there is not None:
             terms = (term for term in query.terms for _ in range(term.weight))
             held = {term.tokens for term, is_there in zip(terms, there, strict=True) if is_there and not term.prefix}
             return sum((word,) in held for word in words) / len(words)

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -202,8 +203,13 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
     mode = "all" if visible.include_archived else "as of" if visible.as_of else "living"
     cache_key = (condition.sql, mode, *((type(value), value) for value in condition.params))
     # Touches do not count as writes, so what depends on them cannot be kept.
-    lasting = not head.changed and not any(column in condition.sql for column in TOUCHED_COLUMNS)
+    lasting = not head.changed and not _looks_at_touches(condition.sql)
     return _Asked(cache_key, condition, at, visible.include_archived, visible.as_of, lasting)
+
+
+@lru_cache(maxsize=1024)
+def _looks_at_touches(sql: str) -> bool:
+    return any(column in sql for column in TOUCHED_COLUMNS)
 
 
 def _listing(connection: Connection, condition: Condition, source: str = "records r") -> npt.NDArray[np.void]:
