@@ -126,7 +126,7 @@ def best_of_terms(
     slots = _contenders(terms, size, among, limit, drift)
     scores, held = scores_of(terms, norms, np.concatenate([slots, also]) if len(also) else slots)
     found, held = scores[: len(slots)], held[: len(slots)]
-    if not held.all():
+    if np.count_nonzero(held) < len(held):
         slots, found = slots[held], found[held]
     return Best(slots, found, scores[len(held) :])
 

@@ -48,7 +48,7 @@ class Ties:
             limit: how many, at least 1. One that is tied with the last of them has its chance too.
         """
         equal = scores[1:] == scores[:-1]
-        if equal.any():
+        if np.count_nonzero(equal):  # many times quicker than any()
             keys = self._settled(keys, scores, equal)
         return as_candidates(zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True))
 
@@ -60,7 +60,7 @@ class Ties:
         order = np.lexsort((-created, -scores))
         keys, created = keys[order], created[order]
         same = equal & (created[1:] == created[:-1])
-        if same.any():
+        if np.count_nonzero(same):
             of_one_instant = np.zeros(len(keys), dtype=np.bool_)
             of_one_instant[1:] = same
             of_one_instant[:-1] |= same

@@ -115,7 +115,7 @@ class PostingsState:
 
     def norms(self, slots: Slots) -> Floats:
         """The length norms of records."""
-        return length_norms(self._lengths[slots].astype(np.float64), self._mean)
+        return length_norms(self._lengths.take(slots).astype(np.float64), self._mean)
 
     def among(self, seen: Seen) -> Among:
         """Whom the caller may see; of the same generation."""

@@ -197,13 +197,6 @@ def from_row(row: Row) -> Record:
     Raises:
         CorruptStoreError: a value in it is none that :func:`to_row` gives.
     """
-    try:
-        return _from_row(row)
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
-        raise CorruptStoreError(f"a record's row cannot be read: {_DAMAGED}") from error
-
-
-def _from_row(row: Row) -> Record:
     (
         id_,
         scope,
@@ -232,33 +225,36 @@ def _from_row(row: Row) -> Record:
         content_hash,
         revision,
     ) = row
-    return Record(
-        id=id_,
-        fields=load_fields(fields),
-        kind=kind,
-        scope=_SCOPES[scope],
-        owner=owner or None,
-        namespace=load_namespace(namespace),
-        project=project,
-        source=source,
-        tags=() if tags == "[]" else tuple(load_json(tags)),
-        metadata={} if metadata == "{}" else load_json(metadata),
-        payload=None if payload is None else load_json(payload),
-        importance=importance,
-        strength=strength,
-        access_count=access_count,
-        created_at=load_time(created_at),
-        updated_at=load_time(updated_at),
-        last_accessed=load_time(last_accessed),
-        event_at=None if event_at is None else load_time(event_at),
-        valid_from=None if valid_from is None else load_time(valid_from),
-        valid_to=None if valid_to is None else load_time(valid_to),
-        expires_at=None if expires_at is None else load_time(expires_at),
-        archived_at=None if archived_at is None else load_time(archived_at),
-        superseded_by=superseded_by,
-        content_hash=content_hash,
-        revision=revision,
-    )
+    try:
+        return Record(
+            id=id_,
+            fields=load_fields(fields),
+            kind=kind,
+            scope=_SCOPES[scope],
+            owner=owner or None,
+            namespace=load_namespace(namespace),
+            project=project,
+            source=source,
+            tags=() if tags == "[]" else tuple(load_json(tags)),
+            metadata={} if metadata == "{}" else load_json(metadata),
+            payload=None if payload is None else load_json(payload),
+            importance=importance,
+            strength=strength,
+            access_count=access_count,
+            created_at=load_time(created_at),
+            updated_at=load_time(updated_at),
+            last_accessed=load_time(last_accessed),
+            event_at=None if event_at is None else load_time(event_at),
+            valid_from=None if valid_from is None else load_time(valid_from),
+            valid_to=None if valid_to is None else load_time(valid_to),
+            expires_at=None if expires_at is None else load_time(expires_at),
+            archived_at=None if archived_at is None else load_time(archived_at),
+            superseded_by=superseded_by,
+            content_hash=content_hash,
+            revision=revision,
+        )
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise CorruptStoreError(f"a record's row cannot be read: {_DAMAGED}") from error
 
 
 def _store_optional(time: datetime | None) -> int | None:

@@ -81,7 +81,7 @@ class Seen:
         places = self.keys.searchsorted(asked)
         maybe = self.keys.take(places, mode="clip") != asked
         maybe |= self.uncommon.take(places, mode="clip")
-        return asked[maybe].tolist() if maybe.any() else ()
+        return asked[maybe].tolist() if np.count_nonzero(maybe) else ()
 
     def among(self, keys: Keys) -> npt.NDArray[np.bool_]:
         """Which of ``keys`` are visible."""
