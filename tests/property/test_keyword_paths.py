@@ -116,6 +116,7 @@ def test_all_ways_agree(
     where = (F("n") == 1) if filtered else None
     visible = Visibility(access, NEW_YEAR + timedelta(days=1), where)
     everything = replace(visible, where=None)
+    anything = replace(everything, access=Access.everything(), include_archived=True)
 
     def content(text: str) -> str | dict[str, str]:
         return {"question": text, "answer": text[len(text) // 2 :]} if chosen.fields else text
@@ -130,12 +131,18 @@ def test_all_ways_agree(
                 with backend.read() as session:
                     looked_up = session.keyword(asked, visible, limit)
                     scores = session.keyword_scores(asked, [key for key, _ in joined])
+                    everybody = session.scan(anything, (), None, 0)
+                    every_score = session.keyword_scores(asked, everybody)
                     covered = session.coverage(asked, everything)
             from_memory = by_postings(backend, text, visible, limit)
             with backend.read() as session:
                 session.keyword(asked, visible, limit)
                 rescored = session.keyword_scores(asked, [key for key, _ in joined])
                 assert session.coverage(asked, everything) == covered
+            with backend.read() as session:
+                assert session.keyword(asked, visible, limit, also=everybody) == joined
+                besides = session.keyword_scores(asked, everybody)
+                assert besides == {key: score for key, score in every_score.items() if score > 0}
             assert looked_up == joined
             assert from_memory == joined
             assert scores == dict(joined)

@@ -163,6 +163,11 @@ class RankingContract:
                 assert reader.keyword_scores(query, keys[::2]) == {key: found[key] for key in keys[::2] if key in found}
                 assert reader.keyword_scores(query, []) == {}
                 assert reader.keyword_scores(KeywordQuery(), keys) == {}
+            with backend.read() as reader:
+                best = reader.keyword(query, everything, 2)
+                assert reader.keyword(query, everything, 2, also=[*keys, NO_KEY]) == best
+                assert reader.keyword_scores(query, [*keys, NO_KEY]) == found
+                assert reader.keyword_scores(query, keys[:1]) == {key: found[key] for key in keys[:1] if key in found}
 
     def test_coverage_is_the_share_of_words_that_are_there(self, backend: Backend) -> None:
         self._needs_keyword(backend)
