@@ -13,7 +13,7 @@ from typing import Final
 
 from twofold.types import Scope
 
-__all__ = ["APPLICATION_ID", "CLAIMS", "INITIAL", "LINKS", "SCOPE_CODES", "fts_columns", "fts_ddl"]
+__all__ = ["APPLICATION_ID", "CLAIMS", "EQUAL_TEXT", "INITIAL", "LINKS", "SCOPE_CODES", "fts_columns", "fts_ddl"]
 
 APPLICATION_ID: Final = 0x32464C44
 """Marks a file as twofold's in its SQLite header: the bytes ``2FLD``."""
@@ -68,7 +68,6 @@ INITIAL: Final = (
     """,
     "CREATE INDEX records_by_generation ON records (generation)",
     "CREATE INDEX records_by_namespace ON records (namespace, scope, owner)",
-    "CREATE INDEX records_by_content ON records (content_hash)",
     "CREATE INDEX records_by_source ON records (source) WHERE source IS NOT NULL",
     "CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, field TEXT NOT NULL,"
     " dimension INTEGER NOT NULL, UNIQUE (fingerprint, field))",
@@ -93,6 +92,11 @@ INITIAL: Final = (
     " grp TEXT, time REAL NOT NULL, PRIMARY KEY (scope, owner, namespace, key)) WITHOUT ROWID",
 )
 """The first schema, without the keyword index: that one needs FTS5, which a Python may lack."""
+
+EQUAL_TEXT: Final = "CREATE INDEX IF NOT EXISTS records_by_content ON records (content_hash)"
+"""What finds records of equal text. Made when a writer first asks for those: each add would write one or two more pages
+of it, at random, and most stores never ask.
+"""
 
 LINKS: Final = (
     # A rank: what equal weights are ordered by, see twofold.backends.sqlite.links.

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -15,17 +14,18 @@ import numpy.typing as npt
 from twofold.backends.protocol import LinkWrite, Mark, Space, Touch, VectorWrite, Visibility
 from twofold.backends.sqlite import next_space, pending
 from twofold.backends.sqlite.driver import Connection
+from twofold.backends.sqlite.examining import all_sound, as_they_are, examined
 from twofold.backends.sqlite.links import delete_links, drop_links_of, put_links
 from twofold.backends.sqlite.marks import delete_marks, forget_marks, put_marks
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.reader import Parts, SqliteReader
 from twofold.backends.sqlite.rows import COLUMNS, load_fields, store_time, to_row
+from twofold.backends.sqlite.schema import EQUAL_TEXT
 from twofold.backends.sqlite.touches import touch_rows
 from twofold.backends.sqlite.vector_indexes import spaces_of
 from twofold.backends.sqlite.vectors import blob_of
 from twofold.errors import ConfigurationError, InvalidRecordError, InvalidVectorError, RecordNotFoundError
 from twofold.types import Owner, Record
-from twofold.vectors import as_matrix
 
 __all__ = ["KEPT_TOMBSTONES", "SqliteWriter"]
 
@@ -63,6 +63,7 @@ class SqliteWriter(SqliteReader):
         self._known_fields = frozenset(parts.fields)
         self._spaces: dict[str, int] | None = None
         self._tokens_checked = False
+        self._finds_equal_text = False
 
     def finish(self) -> None:
         """Before the commit: bring along what shares the transaction of the rows."""
@@ -116,7 +117,7 @@ class SqliteWriter(SqliteReader):
         for record, _ in new:
             self._check_fields(record)
         rows = [to_row(record) for record, _ in new]
-        examine = _as_they_are if _all_sound((vectors for _, vectors in new), self._head.dimension) else _examined
+        examine = as_they_are if all_sound((vectors for _, vectors in new), self._head.dimension) else examined
         blobs = [self._checked(vectors, row[_HASH], examine) for (_, vectors), row in zip(new, rows, strict=True)]
         self._begin_change()
         indexed = self._tokens_usable()  # before the rows are there: it may make the index anew from all rows
@@ -149,7 +150,7 @@ class SqliteWriter(SqliteReader):
         if old is None:
             raise RecordNotFoundError("there is no such record")
         old_fields, old_tags, old_hash = old
-        blobs = self._checked(vectors, row[_HASH], _examined)
+        blobs = self._checked(vectors, row[_HASH], examined)
         self._begin_change()
         if (old_fields, old_tags) != (row[_FIELDS], row[_TAGS]) and self._tokens_usable():
             keyword = self._parts.keyword
@@ -204,6 +205,13 @@ class SqliteWriter(SqliteReader):
                 (self._head.generation, gone),
             )
 
+    def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
+        """Keys of an owner's records in a namespace with this text; see the protocol."""
+        if not self._finds_equal_text:
+            self._connection.execute(EQUAL_TEXT)
+            self._finds_equal_text = True
+        return super().with_equal_text(content_hash, owner, namespace)
+
     # -- vectors --------------------------------------------------------------------------------------------------
 
     def attach(self, key: int, vectors: VectorWrite) -> bool:
@@ -218,7 +226,7 @@ class SqliteWriter(SqliteReader):
         if row is None:
             return False
         (content_hash,) = row
-        blobs = self._checked(vectors, content_hash, _examined)
+        blobs = self._checked(vectors, content_hash, examined)
         if not blobs:
             return False
         self._begin_change()
@@ -387,30 +395,6 @@ class SqliteWriter(SqliteReader):
 
     def _column(self, sql: str, params: tuple[object, ...]) -> list[int]:
         return [value for (value,) in self._connection.execute(sql, params)]
-
-
-def _examined(given: Matrix, dimension: int | None, field: str) -> Matrix:
-    """The vectors of a field, checked so that an error says what is wrong."""
-    return as_matrix(given, dimension, f"the vector of field {field!r}")
-
-
-def _as_they_are(given: Matrix, dimension: int | None, field: str) -> Matrix:  # noqa: ARG001 - like the other one
-    """The vectors of a field that were found sound with all others."""
-    return given
-
-
-def _all_sound(writes: Iterable[VectorWrite | None], dimension: int | None) -> bool:
-    """Whether all of these vectors are plainly of that length, finite and not zero: all at once is many times quicker
-    than one by one. False leaves it to :func:`_examined`.
-    """
-    matrices = [matrix for each in writes if each is not None for matrix in each.by_field.values()]
-    for each in matrices:
-        if type(each) is not np.ndarray or each.dtype != np.float32 or each.ndim != 2 or each.shape[1] != dimension:
-            return False
-    if not matrices:
-        return True
-    rows = np.concatenate(matrices) if len(matrices) > 1 else matrices[0]
-    return all(map(len, matrices)) and all(0.0 < square < math.inf for square in np.vecdot(rows, rows).tolist())
 
 
 def _chunks(keys: Sequence[int]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.backends.sqlite.check import _varints
 from twofold.config import StoreSettings
 from twofold.testing.records import make_record, make_vectors
+from twofold.types import Owner
 
 DIMENSION = 3
 
@@ -147,6 +148,7 @@ def test_a_damaged_file_is_told(open_backend: Callable[..., SqliteBackend], tmp_
     with backend.write() as writer:
         for n in range(200):
             writer.insert(make_record(f"m{n}", f"words {n} " * 20), None)
+        assert writer.with_equal_text("none", Owner.everybody(), ()) == []  # which makes the index
     with backend._file.pool.reader() as connection:
         (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'records_by_content'").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twofold.backends.sqlite import rows
+from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.testing.records import make_record
 from twofold.types import Owner, Scope
 
@@ -87,3 +90,26 @@ def test_a_record_comes_back(time: datetime, importance: float, metadata: dict[s
         for key, value in metadata.items()
         if isinstance(value, float)
     )
+
+
+def test_the_index_of_equal_text_is_made_when_it_is_first_asked_for(tmp_path: Path) -> None:
+    """Most stores never ask, and a single add would write one or two more pages for it."""
+
+    def indexes() -> set[str]:
+        with backend._file.pool.reader() as connection:
+            return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
+
+    with closing(SqliteBackend.open(tmp_path / "s.db")) as backend:
+        record = make_record("a", "same")
+        with backend.write() as writer:
+            key = writer.insert(record, None)
+        assert "records_by_content" not in indexes()
+        asked = (record.content_hash, record.belongs_to, ())
+        with backend.read() as reader:
+            assert reader.with_equal_text(*asked) == [key]
+        with backend.write() as writer:
+            assert [writer.with_equal_text(*asked) for _ in range(2)] == [[key], [key]]
+            plan = writer._connection.execute("EXPLAIN QUERY PLAN SELECT key FROM records WHERE content_hash = 'x'")
+            assert "records_by_content" in str(plan.fetchall())
+        assert "records_by_content" in indexes()
+        assert backend.check().ok
