@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 from twofold.backends.protocol import Writer
 from twofold.errors import AccessError, ConfigurationError, InvalidRecordError, RecordNotFoundError
@@ -36,6 +36,8 @@ from twofold.types.arguments import checked_count, checked_flag, checked_items
 from twofold.types.record import checked_namespace, expires_after
 
 __all__ = ["Writing"]
+
+_DUPLICATES: Final = get_args(Duplicates)
 
 RecordLike = NewRecord | Record | Mapping[str, Any] | str
 """What ``add_many`` takes as one record."""
@@ -433,8 +435,8 @@ class Writing(Handle):
 
 
 def _check_duplicates(duplicates: object) -> None:
-    if duplicates not in get_args(Duplicates):
-        raise ConfigurationError(f"duplicates is one of {', '.join(get_args(Duplicates))}, not {duplicates!r}")
+    if duplicates not in _DUPLICATES:
+        raise ConfigurationError(f"duplicates is one of {', '.join(_DUPLICATES)}, not {duplicates!r}")
 
 
 class _Report:

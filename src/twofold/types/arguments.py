@@ -45,6 +45,8 @@ def checked_items(value: Iterable[_T], name: str, example: str) -> list[_T]:
     Raises:
         ConfigurationError: it is a text, a dict, or nothing that has items.
     """
+    if type(value) is tuple or type(value) is list:  # as nearly all are
+        return list(value)
     if isinstance(value, (str, bytes, bytearray, Mapping)) or not isinstance(value, Iterable):
         raise ConfigurationError(f"{name} is a list, not a {type(value).__name__}: write {example}")
     return list(value)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -247,17 +246,19 @@ class KeywordIndex:
         return " ".join(filter(None, map(self.analyzer.joined, text))) if text else ""
 
 
-@contextmanager
-def _naming_the_repair() -> Iterator[None]:
+class _naming_the_repair:  # noqa: N801 - it reads as what is done
     """What FTS5 says of an index that it cannot write helps nobody."""
-    try:
-        yield
-    except driver_errors() as error:
-        if is_index_fault(error):
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and isinstance(error, driver_errors()) and is_index_fault(error):
             raise CorruptStoreError(
                 f"the keyword index is damaged, so nothing was written; make it anew with reindex() (SQLite: {error})"
             ) from error
-        raise
 
 
 def is_index_fault(error: Exception) -> bool:
