@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -73,11 +73,14 @@ class Touches:
         elif len(self._waiting) == _MOST_WAITING:
             self._start_timer(0.0)
 
-    @contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """A transaction of the backend that, when all else is done, takes the touches along. What raises leaves them
-        where they were.
+    def writing(self) -> AbstractContextManager[Writer]:
+        """A transaction of the backend that, when all else is done, takes along the touches that there were when it was
+        asked for. What raises leaves them where they were.
         """
+        return self._taking_along() if self._waiting or self._taken else self._backend.write()
+
+    @contextmanager
+    def _taking_along(self) -> Iterator[Writer]:
         taken: dict[int, Touch] = {}
         try:
             with self._backend.write() as writer:
