@@ -275,7 +275,8 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
             )
             for index, each in asked[ListRecords]
         }
-        records = reader.records(list(dict.fromkeys(chain(got.values(), *listed.values()))))
+        wanted = list(dict.fromkeys(chain(got.values(), *listed.values())))
+        records = reader.records(wanted) if wanted else {}
         for index, each in asked[Get]:
             record = records.get(got.get(index, -1))
             if record is not None and self._living(record, self._seen_by(now, None, each.as_of)):
@@ -284,10 +285,13 @@ class HybridStore(Contextual, Together, Succession, Linking, Lifecycle, Reembedd
             results[index] = [records[key] for key in keys]
         for index, ready in searches.items():
             results[index] = ready if isinstance(ready, SearchResult) else answer(ready, reader)
+        there: dict[datetime | None, Sequence[tuple[str, ...]]] = {}  # at each instant that is asked about
         for index, each in asked[ListNamespaces]:
+            visible = self._seen_by(now, None, each.as_of)
+            if each.as_of not in there:
+                there[each.as_of] = reader.distinct("namespace", visible)
             results[index] = self._namespaces(
-                reader,
-                self._seen_by(now, None, each.as_of),
+                there[each.as_of],
                 each.prefix,
                 each.suffix,
                 max_depth=each.max_depth,

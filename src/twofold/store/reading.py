@@ -277,7 +277,8 @@ class Reading(Handle):
         """
         visible = self._visible(self._access(access), as_of=as_of)
         with self._backend.read() as reader:
-            return self._namespaces(reader, visible, prefix, suffix, max_depth=max_depth, limit=limit, offset=offset)
+            there = reader.distinct("namespace", visible)
+        return self._namespaces(there, prefix, suffix, max_depth=max_depth, limit=limit, offset=offset)
 
     anamespaces = in_thread(namespaces)
 
@@ -303,8 +304,7 @@ class Reading(Handle):
 
     def _namespaces(
         self,
-        reader: Reader,
-        visible: Visibility,
+        there: Sequence[tuple[str, ...]],
         prefix: Sequence[str],
         suffix: Sequence[str],
         *,
@@ -312,14 +312,13 @@ class Reading(Handle):
         limit: int | None,
         offset: int,
     ) -> Sequence[tuple[str, ...]]:
-        """What :meth:`namespaces` gives, within a session."""
+        """Those of the namespaces ``there`` that :meth:`namespaces` gives."""
         begins, ends = checked_namespace(prefix), checked_namespace(suffix)
         checked_count(offset, "offset")
         for name, value in (("max_depth", max_depth), ("limit", limit)):
             if value is not None:
                 checked_count(value, name)
-        paths = reader.distinct("namespace", visible)
-        cut = {path[:max_depth] for path in paths if _path_matches(path, begins, ends)}
+        cut = {path[:max_depth] for path in there if _path_matches(path, begins, ends)}
         stop = None if limit is None else offset + limit
         return sorted(cut)[offset:stop]
 
