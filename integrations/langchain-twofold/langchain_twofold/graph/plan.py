@@ -47,11 +47,11 @@ class Plan:
         if not self._reads:
             return [None] * len(self._asked)
         given = Values()
-        answers = {
-            each: answer for each, answer in zip(self._reads, found, strict=False) if answer is not None
-        }  # of a write, and of what was not found, there is none
+        answers = dict(zip(self._reads, found, strict=False))  # of a write there is none
         return [
-            None if (answer := answers.get(each)) is None else _result(each.op, answer, given, cosines=cosines)
+            _result(each.op, answer, given, cosines=cosines)
+            if (answer := answers.get(each))
+            else (None if answer is None else [])
             for each in self._asked
         ]
 

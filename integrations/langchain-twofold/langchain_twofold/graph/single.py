@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
@@ -32,13 +31,8 @@ _RESERVED: Final = "langgraph"
 class SingleOperations(BaseStore):
     """The async methods for one operation each. They ask for the same as ``BaseStore``'s, and refuse the same."""
 
-    @abstractmethod
-    def _submit(self, kind: Callable[..., Op], fields: tuple[Any, ...]) -> asyncio.Future[Any]:
-        """The result of the operation ``kind(*fields)``, to come; for the running loop.
-
-        Raises:
-            ValueError: it cannot be carried out.
-        """
+    _submit: Callable[[Callable[..., Op], tuple[Any, ...]], asyncio.Future[Any]]
+    """Gives the result of an operation, to come, of its kind and its fields; see :meth:`Coalescer.submit`."""
 
     async def aget(self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None) -> Item | None:
         """Async twin of ``get``."""

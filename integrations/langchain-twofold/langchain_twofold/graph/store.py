@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any, Final, Literal, Self, get_args
 
@@ -107,7 +106,7 @@ class TwofoldStore(Holding, SingleOperations):
             params=params,
             clock=self._store.settings.clock,
         )
-        self._coalescer = Coalescer(self._translated, self._arun)
+        self._submit = Coalescer(self._translated, self._arun).submit
         self._sweeper: Sweeper | None = None
         self._last_result: SearchResult | None = None
 
@@ -201,9 +200,6 @@ class TwofoldStore(Holding, SingleOperations):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._store!r}, search_mode={self._mode!r})"
-
-    def _submit(self, kind: Callable[..., Op], fields: tuple[Any, ...]) -> asyncio.Future[Any]:
-        return self._coalescer.submit(kind, fields)
 
     async def _arun(self, asked: Sequence[Asked]) -> list[Result]:
         plan = Plan(asked)
