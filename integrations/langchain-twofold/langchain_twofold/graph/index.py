@@ -64,12 +64,13 @@ def _words(value: Any) -> Iterator[str]:
         each = pending.pop()
         if isinstance(each, str):
             yield each
-        elif isinstance(each, Mapping):
+        elif isinstance(each, (int, float)):
+            if not isinstance(each, bool):
+                yield str(each)
+        elif isinstance(each, (dict, Mapping)):
             pending.extend(reversed(list(each.values())))
         elif isinstance(each, (list, tuple)):
             pending.extend(reversed(each))
-        elif isinstance(each, (int, float)) and not isinstance(each, bool):
-            yield str(each)
 
 
 def embedder_of(index: IndexConfig | None, name: str | None) -> Embedder | None:

@@ -16,7 +16,7 @@ def as_json(value: Any) -> Any:
     """A copy with each mapping a dict and each tuple a list, all the way down; the store refuses what else is no
     JSON.
     """
-    if isinstance(value, str):  # first what there is most of: asking for Mapping takes its time
+    if isinstance(value, (str, int, float)):  # first what there is most of: asking for Mapping takes its time
         return value
     if isinstance(value, (dict, Mapping)):
         return {key: as_json(each) for key, each in value.items()}
