@@ -86,7 +86,7 @@ def walk(
     return reach(
         seeds,
         neighbors,
-        lambda keys: {key: identity.order for key, identity in reader.identities(keys).items()},
+        reader.places,
         limit=limit,
         hops=hops,
         decay=params.link_decay,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from twofold.search.request import PreparedSearch
 from twofold.text import MAX_TERMS, KeywordQuery
 from twofold.types import Degradation, DegradationCode, Mode
 
-__all__ = ["Answers", "Leg", "run_legs", "tie_breakers"]
+__all__ = ["Answers", "Leg", "run_legs"]
 
 Vector: TypeAlias = npt.NDArray[np.float32]
 
@@ -120,14 +120,9 @@ def _legs_of_one(
     return answers
 
 
-def tie_breakers(reader: Reader) -> Callable[[Sequence[int]], Mapping[int, Any]]:
-    """What equal scores are ordered by: newer first, then id, namespace, owner."""
-    return lambda keys: {key: identity.order for key, identity in reader.identities(keys).items()}
-
-
 def _in_order(scores: Mapping[int, float], reader: Reader) -> list[Candidate]:
     """Candidates in total order."""
-    keys = in_total_order(scores, tie_breakers(reader))
+    keys = in_total_order(scores, reader.places)
     return as_candidates(zip(keys, map(scores.__getitem__, keys), strict=True))
 
 
@@ -248,7 +243,7 @@ def _nearest(
         return reader.nearest(vector, visible, depth)
     how = prepared.request.params.field_aggregation
     return nearest_by_fields(
-        reader, prepared.by_field, visible, depth, how, lambda scores: in_total_order(scores, tie_breakers(reader))
+        reader, prepared.by_field, visible, depth, how, lambda scores: in_total_order(scores, reader.places)
     )
 
 

@@ -29,7 +29,7 @@ from twofold.ranking import (
     leg_name,
     with_factors,
 )
-from twofold.search.legs import Leg, tie_breakers
+from twofold.search.legs import Leg
 from twofold.search.request import PreparedSearch, SearchRequest
 from twofold.types import Diversity, Mode, Reranked
 
@@ -88,7 +88,7 @@ def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, visi
     if factors:
         scores = {**fused, **{key: with_factors(fused[key], found) for key, found in factors.items()}}
         ordered = sorted(scores, key=scores.__getitem__, reverse=True)
-    keys = in_total_order(scores, tie_breakers(reader), places, ordered)
+    keys = in_total_order(scores, reader.places, places, ordered)
     pooled = len(keys)
     if request.wanted > len(keys):
         past = _past_the_pools(legs, scores, fusion, reader)
@@ -205,7 +205,7 @@ def _past_the_pools(
     adders = {name: fusion.adder(name, leg.head) for name, leg in legs.items()}
     ceiling = min(scores.values(), default=math.inf)
     past: dict[int, float] = {}
-    for key in in_total_order({key: -float(place) for key, (place, _, _) in best.items()}, tie_breakers(reader)):
+    for key in in_total_order({key: -float(place) for key, (place, _, _) in best.items()}, reader.places):
         place, name, score = best[key]
         adder = adders[name]
         ceiling = min(ceiling, ceiling if adder is None else adder(place, score))

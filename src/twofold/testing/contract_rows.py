@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
 from twofold.backends.protocol import Backend, Mark, Order, Visibility
@@ -320,6 +321,32 @@ class RowContract:
         (key,) = stored(backend, make_record("a", "x", owner=R1, attributes={"namespace": ("n", "m")}))
         with backend.read() as reader:
             assert reader.identities([key, 999_999]) == {key: (NEW_YEAR, "a", ("n", "m"), R1)}
+
+    def test_places_are_in_the_order_of_equal_scores(self, backend: Backend) -> None:
+        keys = stored(
+            backend,
+            make_record("b", "kettle"),
+            make_record("a", "kettle", owner=U2),
+            make_record("a", "kettle", attributes={"namespace": ("n",)}),
+            make_record("a", "kettle", owner=U1),
+            make_record("z", "kettle", at=NEW_YEAR + SECOND),
+            make_record("c", "kettle", at=NEW_YEAR - SECOND),
+        )
+        with backend.read() as reader:
+            known = reader.identities(keys)
+            expected = sorted(keys, key=lambda key: known[key].order)
+            assert expected[0] == keys[4]
+            for some in (keys, keys[::-1], keys[4:], keys[:2], keys[:1], []):
+                places = reader.places([*some, 999_999])
+                assert sorted(places, key=places.__getitem__) == [key for key in expected if key in some]
+            reader.nearest(np.ones(2, dtype=np.float32), seen_by(), 9)  # a leg has looked who may be seen
+            for some in (keys, keys[::-1], keys[4:], keys[3:], keys[:2], keys[:1], []):
+                places = reader.places(some)
+                assert sorted(places, key=places.__getitem__) == [key for key in expected if key in some]
+        with backend.write() as writer:
+            new = writer.insert(make_record("y", "kettle", at=NEW_YEAR + 2 * SECOND), None)
+            places = writer.places([*keys, new])
+            assert sorted(places, key=places.__getitem__) == [new, *expected]
 
     def test_marks(self, backend: Backend) -> None:
         marks = [Mark("a", "g", 1.0), Mark("b", None, 2.0), Mark("c", "h", 2.0), Mark("d", "", 3.0)]

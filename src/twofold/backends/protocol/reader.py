@@ -154,7 +154,13 @@ class Reader(Protocol):
         ...
 
     def identities(self, keys: Sequence[int]) -> dict[int, Identity]:
-        """What ties are broken by."""
+        """Whose records these are, and what ties are broken by; what is gone is left out."""
+        ...
+
+    def places(self, keys: Sequence[int]) -> dict[int, int]:
+        """Numbers that put records in the order of equal scores, that of :attr:`Identity.order`; what is gone is left
+        out.
+        """
         ...
 
     def standings(

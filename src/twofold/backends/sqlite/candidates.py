@@ -3,6 +3,7 @@
 # ruff: noqa: S608 - what is put into the text of SQL is a constant of this module
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from twofold.backends.protocol import Candidate, as_candidates
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.visible_keys import Keys, Seen
 
-__all__ = ["TOTAL_ORDER", "Ties", "best_candidates", "json_keys"]
+__all__ = ["TOTAL_ORDER", "Ties", "best_candidates", "in_order", "json_keys"]
 
 Scores: TypeAlias = "npt.NDArray[Any]"
 
@@ -25,6 +26,11 @@ _IN_ORDER: Final = f"SELECT r.key FROM json_each(?) j CROSS JOIN records r ON r.
 def json_keys(keys: object) -> str:
     """A list of whole numbers as JSON: for a list that is what Python writes."""
     return str(keys)
+
+
+def in_order(connection: Connection, keys: Sequence[int]) -> list[int]:
+    """``keys`` in total order; those of no record are left out."""
+    return [key for (key,) in connection.execute(_IN_ORDER, (json_keys(list(keys)),))]
 
 
 class Ties:
@@ -71,8 +77,7 @@ class Ties:
 
     def _places(self, keys: Keys) -> Keys:
         """By key its place among these in the total order."""
-        rows = self._connection.execute(_IN_ORDER, (json_keys(keys.tolist()),))
-        ordered = np.fromiter((key for (key,) in rows), dtype=np.int64, count=len(keys))
+        ordered = np.array(in_order(self._connection, keys.tolist()), dtype=np.int64)
         by_key = ordered.argsort(kind="stable")
         return by_key[ordered.searchsorted(keys, sorter=by_key)]
 

@@ -25,7 +25,7 @@ from twofold.backends.protocol import (
     Visibility,
 )
 from twofold.backends.sqlite import next_space, pending
-from twofold.backends.sqlite.candidates import TOTAL_ORDER, json_keys
+from twofold.backends.sqlite.candidates import TOTAL_ORDER, in_order, json_keys
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import read_head
 from twofold.backends.sqlite.keyword import KeywordIndex
@@ -266,13 +266,21 @@ class SqliteReader:
     # -- rows -----------------------------------------------------------------------------------------------------
 
     def identities(self, keys: Sequence[int]) -> dict[int, Identity]:
-        """What ties are broken by."""
+        """Whose records these are, and what ties are broken by; what is gone is left out."""
         return {
             key: Identity(load_time(created_at), id_, load_namespace(namespace), load_owner(scope, owner))
             for key, created_at, id_, namespace, scope, owner in self._connection.execute(
                 _IDENTITIES, (json_keys(list(keys)),)
             )
         }
+
+    def places(self, keys: Sequence[int]) -> dict[int, int]:
+        """Numbers that put records in the order of equal scores; see :meth:`Reader.places`."""
+        seen = None if self._looked_up is None or self._head.changed else self._looked_up[1]
+        ordered = None if seen is None else seen.newest_first(keys)
+        if ordered is None:
+            ordered = in_order(self._connection, keys)
+        return {key: place for place, key in enumerate(ordered)}
 
     def standings(
         self, keys: Sequence[int], *, confidence: bool = False, uncommon: bool = False

@@ -68,6 +68,16 @@ class Seen:
         """When these were created, in microseconds; all of them are visible."""
         return self.instants[self.keys.searchsorted(keys)]
 
+    def newest_first(self, keys: Sequence[int]) -> Sequence[int] | None:
+        """``keys`` with those first that were created last; None if that is not known of all, or is no order."""
+        asked = np.array(keys, dtype=np.int64)
+        if np.count_nonzero(self.among(asked)) < len(asked):
+            return None
+        created = self.created_at(asked)
+        order = created.argsort()[::-1]
+        created = created[order]
+        return None if np.count_nonzero(created[1:] == created[:-1]) else asked[order].tolist()
+
     def maybe_uncommon(self, keys: Sequence[int], strengthened: int) -> Sequence[int]:
         """Those of ``keys`` whose importance or strength may not be the default, in a session of this generation.
 
