@@ -169,6 +169,8 @@ def _factors(
     standings = reader.standings(
         contenders, confidence=request.params.confidence, uncommon=prior.looks_at_standing_alone
     )
+    if not standings:
+        return {}
     now = (request.at - _EPOCH).total_seconds()
     return {key: found for key, each in standings.items() if (found := prior.factors(each, now))}
 

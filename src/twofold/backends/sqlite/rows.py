@@ -144,9 +144,13 @@ def load_fields(stored: str | bytes) -> dict[str, str | tuple[str, ...]]:
     try:
         if isinstance(stored, bytes):
             stored = stored.decode("utf-8", "surrogatepass")
-        return {name: text if isinstance(text, str) else tuple(text) for name, text in load_json(stored).items()}
+        fields: dict[str, Any] = load_json(stored)
+        for name, text in fields.items():
+            if not isinstance(text, str):
+                fields[name] = tuple(text)
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptStoreError(f"a record's text cannot be read: {_DAMAGED}") from error
+    return fields
 
 
 def count_parts(fields: Fields) -> int:
