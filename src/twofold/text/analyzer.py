@@ -120,8 +120,11 @@ class Analyzer:
     def _ask(self, pieces: Iterable[str], stop: frozenset[str]) -> KeywordQuery:
         asked = _Asked(self._stem, stop)
         for piece in pieces:
-            if stop and bare(piece) in stop:
+            word = plain_word(piece)  # of most pieces it is all that there is to know
+            if stop and (bare(piece) if word is None else word) in stop:
                 asked.interrupt()
+            elif word is not None:
+                asked.add(Chunk(Kind.WORD, (word,)))
             else:
                 for chunk in scan(piece):
                     asked.add(chunk)
