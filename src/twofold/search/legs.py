@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility, as_candidates
+from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility, as_candidates, keys_of
 from twofold.errors import InvalidVectorError, SearchUnavailableError
 from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order, leg_name
 from twofold.search.explain import Diary
@@ -101,7 +101,7 @@ def _legs_of_one(
             failures.append(SearchUnavailableError(obstacle.message))
         diary.note_leg(leg_name(VECTOR, number), nearest, embedder=prepared.fingerprint)
     if KEYWORD in prepared.configured and prepared.query:
-        also = [key for key, _ in nearest.head] if nearest is not None and params.rescore else []
+        also = keys_of(nearest.head) if nearest is not None and params.rescore else []
         try:
             keyword = _keyword_leg(prepared, reader, visible, also, answers.degradations)
         except SearchUnavailableError as error:
@@ -109,7 +109,7 @@ def _legs_of_one(
             answers.degradations.append(Degradation(DegradationCode.KEYWORD_UNAVAILABLE, str(error)))
         diary.note_leg(leg_name(KEYWORD, number), keyword, terms=prepared.query.terms)
     if params.rescore and asked is not None and keyword is not None and nearest is not None:
-        _add_cosines(prepared, asked, reader, nearest, [key for key, _ in keyword.head])
+        _add_cosines(prepared, asked, reader, nearest, keys_of(keyword.head))
         diary.note_leg(leg_name("rescore", number), nearest)
     if keyword is not None:
         answers.legs[leg_name(KEYWORD, number)] = keyword
@@ -142,7 +142,7 @@ def _keyword_leg(
     if params.keyword_operator == "and_or" and len(query.terms) > 1:
         found = _all_words_first(leg, reader.keyword(query, visible, len(found), every=True, composite=weighed), found)
         leg.head, leg.tail = found[:pool], found[pool:]
-    known = {key for key, _ in leg.head}
+    known = set(keys_of(leg.head))
     extras = [key for key in also if key not in known]
     if extras:
         _add_keyword_scores(leg, query, extras, reader, weighed=weighed, capped=params.keyword_operator == "and_or")
@@ -171,7 +171,7 @@ def _within_limit(query: KeywordQuery, reader: Reader, degradations: list[Degrad
 
 def _all_words_first(leg: Leg, every: list[Candidate], some: list[Candidate]) -> list[Candidate]:
     """Those with every word, then those with some, whose scores end where the others' do."""
-    have_all = {key for key, _ in every}
+    have_all = set(keys_of(every))
     rest = {key: score for key, score in some if key not in have_all}
     below = _below(every[-1].score, rest) if every else rest
     if below is not rest:
@@ -209,7 +209,7 @@ def _add_keyword_scores(
 
 def _move_neighbours_up(leg: Leg, query: KeywordQuery, reader: Reader, adjacency: float) -> None:
     """A re-ordering bounded by the pool: words side by side as asked come before the same words apart."""
-    found = reader.adjacent(query.pairs, [candidate.key for candidate in leg.head])
+    found = reader.adjacent(query.pairs, keys_of(leg.head))
     if not found:
         return
     asked = len(query.pairs)
@@ -277,7 +277,7 @@ def _leave_out_the_distant(leg: Leg, least: float | None) -> None:
 
 def _add_cosines(prepared: PreparedSearch, vector: Vector, reader: Reader, leg: Leg, found: Sequence[int]) -> None:
     """Put what the keyword leg alone found in its place behind what this one found, by its true score."""
-    known = {key for key, _ in leg.head}.union(leg.dropped)
+    known = set(keys_of(leg.head)).union(leg.dropped)
     extras = [key for key in found if key not in known]
     if not extras:
         return

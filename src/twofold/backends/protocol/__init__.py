@@ -27,6 +27,7 @@ from twofold.backends.protocol.values import (
     VectorWrite,
     Visibility,
     as_candidates,
+    keys_of,
 )
 from twofold.backends.protocol.writer import Writer
 
@@ -52,4 +53,5 @@ __all__ = [
     "Visibility",
     "Writer",
     "as_candidates",
+    "keys_of",
 ]
