@@ -56,6 +56,8 @@ async def _timed(
     make: _Made, path: Path, work: Callable[[BaseStore, int], Coroutine[Any, Any, None]], operations: int
 ) -> float:
     async with make(path) as store:
+        await store.aput(("before",), "all", {})  # connections are made when they are first needed
+        await store.aget(("before",), "all")
         gc.collect()
         gc.freeze()  # or a pass of the collector would take as long as there are modules in this process
         try:

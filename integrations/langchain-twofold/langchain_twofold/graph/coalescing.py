@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import marshal
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from operator import methodcaller
 from typing import Any, Final, TypeAlias
@@ -74,13 +75,14 @@ class Coalescer:
         if running() is not loop:
             queue = self._queue_of(loop)
         try:  # ``==`` would not tell 1 from True, nor a text what may spell itself as it likes
-            spelled = marshal.dumps((kind.__name__, fields))
+            spelled = marshal.dumps(fields)
         except ValueError:  # it holds more than plain values
             asked = self._translate(kind(*fields))
         else:
-            known = queue.translated.get(spelled)
+            of_kind = queue.translated[kind]
+            known = of_kind.get(spelled)
             if known is None:
-                known = queue.translated[spelled] = self._translate(kind(*fields))
+                known = of_kind[spelled] = self._translate(kind(*fields))
             asked = known
         if not queue.will_flush:
             queue.flush_soon(loop)
@@ -103,8 +105,8 @@ class _Queue:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self.translated: dict[bytes, Asked] = {}
-        """What was asked for in this tick, each once, by how it is spelled."""
+        self.translated: defaultdict[Callable[..., Op], dict[bytes, Asked]] = defaultdict(dict)
+        """What was asked for in this tick, each once, by its kind and how it is spelled."""
         self.reads, self.writes = _Waiting([], []), _Waiting([], [])
         self.will_flush = False
         """Whether what waits is carried out at the end of this tick."""
@@ -118,7 +120,7 @@ class _Queue:
 
     def _flush(self) -> None:
         self.will_flush = False
-        self.translated = {}
+        self.translated.clear()
         if self.reads:
             reads, self.reads = self.reads, _Waiting([], [])
             reader = asyncio.ensure_future(self._carry_out(reads))
@@ -152,6 +154,7 @@ class _Queue:
                 if not future.done():
                     future.set_exception(error)
         else:
+            cancelled = any(map(_is_done, futures))  # while the batch was run
             for future, result in zip(futures, results, strict=True):
-                if not future.done():
+                if not cancelled or not future.done():
                     future.set_result(result)
