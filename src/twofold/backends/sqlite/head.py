@@ -35,8 +35,9 @@ class Head:
     """The version of the analyser that the keyword index was made with; empty: it is not to be used."""
     pruned: int
     """Deletes of this generation and before may have left no tombstone."""
-    strengthened: int = 0
-    """How many transactions touched records so that their strength grew, which no generation counts."""
+    strengthened: int | None = 0
+    """How many transactions touched records so that their strength grew, which no generation counts; None in one that
+    has done so itself, and may yet be rolled back."""
     changed: bool = False
     """Whether the session has written something of its own, so that nothing of it may be kept for others."""
 

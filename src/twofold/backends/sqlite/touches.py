@@ -38,7 +38,7 @@ def touch_rows(connection: Connection, head: Head, touches: Mapping[int, Touch],
     connection.executemany(_TOUCH, rows)
     if any(growth_of_one > 1.0 for *_, growth_of_one, _ in rows):
         connection.execute(_STRENGTHENED)
-        head.strengthened += 1
+        head.strengthened = None
 
 
 def _growth(touch: Touch, growth: float) -> float:

@@ -48,8 +48,8 @@ class Seen:
     """The generation that the list belongs to."""
     span: tuple[int, int]
     """From the first instant (microseconds) to the second, excluded, no record becomes visible or ceases to be."""
-    strengthened: int
-    """See :attr:`Head.strengthened`; strength may be another where that is another."""
+    strengthened: int | None
+    """:attr:`Head.strengthened` when it was listed; None: it is not known whose strength is still the same."""
     keys: Keys
     """Ascending."""
     has_text: npt.NDArray[np.bool_]
@@ -78,14 +78,14 @@ class Seen:
         created = created[order]
         return None if np.count_nonzero(created[1:] == created[:-1]) else asked[order].tolist()
 
-    def maybe_uncommon(self, keys: Sequence[int], strengthened: int) -> Sequence[int]:
+    def maybe_uncommon(self, keys: Sequence[int], strengthened: int | None) -> Sequence[int]:
         """Those of ``keys`` whose importance or strength may not be the default, in a session of this generation.
 
         Args:
             keys: of any records.
             strengthened: of the session's head.
         """
-        if strengthened != self.strengthened or not len(self.keys):
+        if strengthened is None or strengthened != self.strengthened or not len(self.keys):
             return keys
         asked = np.array(keys, dtype=np.int64)
         places = self.keys.searchsorted(asked)
@@ -163,7 +163,7 @@ class VisibleKeys:
         seen = Seen(
             head.generation,
             (max(span[0], known.span[0]), min(span[1], known.span[1])),
-            known.strengthened,
+            known.strengthened if known.strengthened == head.strengthened else None,
             np.insert(keys, places, come["key"]),
             np.insert(known.has_text[stayed], places, come["has_text"]),
             np.insert(known.instants[stayed], places, come["created_at"]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +107,20 @@ def test_a_strength_that_a_touch_let_grow_is_seen_though_no_generation_counts_it
         writer.touch({1: Touch(1, NEW_YEAR, 1.5)})
     for backend in two_at_once:
         assert uncommon_of(backend)[0] == [1, 3]
+
+
+def test_a_strength_that_did_not_grow_after_all_is_not_taken_for_one_that_did(
+    two_at_once: tuple[SqliteBackend, ...],
+) -> None:
+    one, other = two_at_once
+    with one.write() as writer:
+        writer.replace(2, make_record("b", "kettle", attributes={"strength": 0.5}), None)
+    with suppress(KeyError), one.write() as writer:
+        writer.touch({2: Touch(1, NEW_YEAR, 2.0)})  # from a half to the default
+        assert len(writer.keyword(KETTLE, seen_by(), 10)) == 3
+        assert list(writer.standings([1, 2, 3], uncommon=True)) == []
+        raise KeyError("the session is called off")
+    assert uncommon_of(one)[0] == uncommon_of(other)[0] == [2]
+    with other.write() as writer:
+        writer.touch({1: Touch(1, NEW_YEAR, 2.0)})
+    assert uncommon_of(one)[0] == uncommon_of(other)[0] == [1, 2]
