@@ -122,6 +122,14 @@ class Codes:
             codes = load_faiss().vector_to_array(self._faiss.codes)[: count * self._width]
         return {"codes": codes.reshape(count, self._width), "numbers": np.array([self._scale, self._error])}
 
+    def subset(self, nodes: Nodes) -> Codes:
+        """A copy of some of them, numbered anew in this order."""
+        faiss: Any = load_faiss()
+        with self._gate.together():
+            every = faiss.rev_swig_ptr(self._faiss.codes.data(), self.count * self._width)
+            rows = every.reshape(self.count, self._width)[nodes]
+        return Codes.restored(self._dimension, rows, np.array([self._scale, self._error]))
+
     def fits(self, units: Floats) -> npt.NDArray[np.bool_]:
         """Which of these have no larger number than there is room for."""
         fits: npt.NDArray[np.bool_] = np.abs(units).max(axis=1, initial=0.0) * self._scale <= _LARGEST

@@ -27,6 +27,7 @@ from twofold.vectors.scoring import (
     membership,
     places_of,
 )
+from twofold.vectors.subsets import Searched, Subsets
 
 __all__ = ["CompactIndex", "Stored"]
 
@@ -39,6 +40,10 @@ _SAMPLE: Final = 20_000
 """How many vectors say how large the numbers of all will be; what is larger stays beside the codes."""
 _MOST_FETCHED: Final = 4096
 """How many neighbours are fetched at most; beyond, every vector is read."""
+_SUBSET_SHARE: Final = 0.02
+"""Up to this share of visible records their codes are copied: to scan those takes less than to ask of each code whether
+it counts.
+"""
 _BLOCK: Final = 4096
 
 
@@ -54,7 +59,7 @@ class CompactIndex(SearchedAlone):
         stored: where the vectors are.
     """
 
-    __slots__ = ("_alive", "_codes", "_increasing", "_keys", "_recent", "_sorted_keys", "_stored")
+    __slots__ = ("_alive", "_codes", "_increasing", "_keys", "_recent", "_sorted_keys", "_stored", "_subsets")
 
     problem: None = None
     """Nothing stands in for it."""
@@ -74,6 +79,7 @@ class CompactIndex(SearchedAlone):
         self._stored = stored
         self._sorted_keys: Keys | None = None
         self._increasing: bool | None = None
+        self._subsets = Subsets()
 
     @classmethod
     def empty(cls, dimension: int) -> CompactIndex:
@@ -145,7 +151,7 @@ class CompactIndex(SearchedAlone):
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return self._codes.nbytes + self._keys.nbytes + self._recent.nbytes
+        return self._codes.nbytes + self._keys.nbytes + self._recent.nbytes + self._subsets.nbytes
 
     @property
     def takes_long_to_build(self) -> bool:
@@ -155,7 +161,7 @@ class CompactIndex(SearchedAlone):
     def reading(self, stored: Stored) -> CompactIndex:
         """The same index, to be searched in a session that reads the vectors by ``stored``."""
         index = CompactIndex(self._codes, self._keys, self._recent, self._alive, stored)
-        index._sorted_keys, index._increasing = self.keys, self._is_increasing
+        index._sorted_keys, index._increasing, index._subsets = self.keys, self._is_increasing, self._subsets
         return index
 
     # -- updating -------------------------------------------------------------------------------------------------
@@ -199,23 +205,23 @@ class CompactIndex(SearchedAlone):
             InvalidVectorError: a query is zero, not finite or of another length.
         """
         checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
-        among = self._alive if visible_keys is None else self._coded_of(visible_keys)
-        coded = len(self._keys) if among is None else int(np.count_nonzero(among))
+        searched = self._searched(visible_keys)
         recent = self._recent.search_many(checked, visible_keys, limit)
-        if limit < 1 or not coded:
+        size = searched.size
+        if limit < 1 or not size:
             return recent
         found = nearest_by_codes(
-            self._codes,
-            len(self._keys),
-            among,
+            searched.codes,
+            len(searched.keys),
+            searched.among,
             checked,
             limit,
-            most=min(_MOST_FETCHED, coded - 1),
-            scored=lambda asked, proposals: self._best_proposed(asked, proposals, limit),
+            most=min(_MOST_FETCHED, size - 1),
+            scored=lambda asked, proposals: self._best_proposed(asked, proposals, searched.keys, limit),
         )
         unsettled = [number for number, each in enumerate(found) if each is None]
         if unsettled:
-            everything = [np.sort(self._keys if among is None else self._keys[among])] * len(unsettled)
+            everything = [np.sort(searched.visible_keys)] * len(unsettled)
             rest = self._scored([checked[number] for number in unsettled], everything, limit)
             for number, each in zip(unsettled, rest, strict=True):
                 found[number] = each
@@ -241,16 +247,30 @@ class CompactIndex(SearchedAlone):
             mask = membership(self._keys, visible_keys)
         return mask if self._alive is None else mask & self._alive
 
-    def _best_proposed(self, queries: Sequence[Floats], proposals: Sequence[Proposed], limit: int) -> list[Found]:
-        """For each query the best of what is proposed for it. Reading a vector is dear, so those that seem best are
-        read first: they say how good another must be to come in.
+    def _searched(self, visible_keys: Keys | None) -> Searched:
+        """The codes of the visible records: of few of them a copy, which is kept for who asks again."""
+        if visible_keys is None:
+            return Searched(self._codes, self._keys, self._alive)
+        if len(visible_keys) > _SUBSET_SHARE * len(self._keys):
+            return Searched(self._codes, self._keys, self._coded_of(visible_keys))
+        return self._subsets.of(visible_keys, self._copied)
+
+    def _copied(self, visible_keys: Keys) -> Searched:
+        nodes = np.flatnonzero(self._coded_of(visible_keys))
+        return Searched(self._codes.subset(nodes), self._keys[nodes])
+
+    def _best_proposed(
+        self, queries: Sequence[Floats], proposals: Sequence[Proposed], key_of: Keys, limit: int
+    ) -> list[Found]:
+        """For each query the best of what is proposed for it, by code. Reading a vector is dear, so those that seem
+        best are read first: they say how good another must be to come in.
         """
-        first = [np.sort(self._keys[proposed.nodes[:limit]]) for proposed in proposals]
+        first = [np.sort(key_of[proposed.nodes[:limit]]) for proposed in proposals]
         found = self._scored(queries, first, limit)
         more: list[Keys] = []
         for proposed, (keys, scores) in zip(proposals, found, strict=True):
             least = scores[limit - 1] - proposed.error if len(keys) >= limit else -np.inf
-            more.append(np.sort(self._keys[proposed.nodes[limit:][proposed.cosines[limit:] >= least]]))
+            more.append(np.sort(key_of[proposed.nodes[limit:][proposed.cosines[limit:] >= least]]))
         if not any(map(len, more)):
             return found
         others = self._scored(queries, more, limit)

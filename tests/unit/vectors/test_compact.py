@@ -11,6 +11,7 @@ import pytest
 
 from twofold.errors import InvalidVectorError
 from twofold.vectors import CompactIndex, ExactIndex, faiss_library
+from twofold.vectors.codes import Codes
 
 pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
 
@@ -156,3 +157,33 @@ def test_a_query_that_is_none(query: Matrix) -> None:
     index, _, file = filled(clustered(3000))
     with pytest.raises(InvalidVectorError):
         index.reading(file).search(query, None, 5)
+
+
+def test_the_codes_of_few_visible_records_are_copied_once_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clustered(20_000, 32)
+    index, exact, file = filled(vectors)
+    copied: list[int] = []
+    real = Codes.subset
+
+    def subset(self: Codes, nodes: Any) -> Codes:
+        copied.append(len(nodes))
+        return real(self, nodes)
+
+    monkeypatch.setattr(Codes, "subset", subset)
+    few = [np.arange(start, 20_000, 61) for start in range(10)]
+    for _ in range(2):
+        for visible in few[:8]:
+            for query in vectors[:3]:
+                assert_same(index, file, exact, query, visible)
+    assert copied == [len(visible) for visible in few[:8]]
+    assert_same(index, file, exact, vectors[0], few[8])  # one more than are kept: the first goes
+    assert_same(index, file, exact, vectors[0], few[1])
+    assert_same(index, file, exact, vectors[0], few[0])
+    assert copied[8:] == [len(few[8]), len(few[0])]
+    many = np.arange(0, 20_000, 40)
+    assert_same(index, file, exact, vectors[0], many)
+    assert len(copied) == 10
+    gone = index.updated(few[1][:100], NONE, np.empty((0, 32), dtype=np.float32))
+    left = exact.updated(few[1][:100], NONE, np.empty((0, 32), dtype=np.float32))
+    assert_same(gone, file, left, vectors[0], few[1])
+    assert copied[10:] == [len(few[1]) - 100]
