@@ -43,6 +43,8 @@ from twofold.text import Analyzer
 
 __all__ = ["OpenedFile", "open_file"]
 
+_LOOKS: Final = 3
+"""How often a file is looked at that may not be writable, or may have come in this very moment."""
 _FORBIDDEN: Final = (Fault.READ_ONLY, Fault.CANNOT_OPEN)
 """What SQLite says, now the one and now the other, if the file or its folder may not be written."""
 
@@ -391,6 +393,14 @@ def _size(path: str) -> int:
 
 def _can_be_written(path: str) -> bool:
     """As far as rights can tell: the file, and what lies beside it or else the folder, must be writable."""
-    beside = [path + suffix for suffix in ("-wal", "-shm")]
-    needed = [path, *(name if Path(name).exists() else str(Path(path).parent) for name in beside)]
-    return all(os.access(name, os.W_OK) for name in needed)
+    return os.access(path, os.W_OK) and all(_can_be_written_or_made(path + suffix) for suffix in ("-wal", "-shm"))
+
+
+def _can_be_written_or_made(path: str) -> bool:
+    """The same of a file that comes and goes, as other processes open and close the one it lies beside."""
+    for _ in range(_LOOKS):
+        if os.access(path, os.W_OK):
+            return True
+        if not Path(path).exists():
+            return os.access(Path(path).parent, os.W_OK)
+    return False  # it is there whenever one looks, and may not be written

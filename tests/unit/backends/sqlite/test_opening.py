@@ -310,6 +310,36 @@ def test_read_only_reads_and_never_writes(opened, tmp_path, digest):
     assert digest(path) == before
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize("goes", [True, False])
+def test_what_comes_and_goes_beside_the_file_forbids_no_writing(opened, tmp_path, monkeypatch, suffix, goes):
+    # Another process closes the file, and the log goes; or opens it, and the log comes, in this very moment.
+    path, looks = tmp_path / "a.db", []
+    opened(path).close()
+    beside = Path(f"{path}{suffix}")
+    real = os.access
+
+    def access(name, mode):
+        if str(name) != str(beside):
+            return real(name, mode)
+        looks.append(name)
+        if goes and len(looks) == 1:
+            beside.unlink()
+        may = real(name, mode)
+        if not goes and len(looks) == 1:
+            beside.touch()
+        return may
+
+    if goes:
+        beside.touch()
+    monkeypatch.setattr(os, "access", access)
+    file = opened(path)
+    assert looks
+    assert not file.read_only
+    mark(file, 1)
+    assert marks(file) == [1]
+
+
 def test_read_only_sees_what_others_write(opened, tmp_path):
     writing = opened(tmp_path / "a.db")
     reading = opened(tmp_path / "a.db", read_only=True)
