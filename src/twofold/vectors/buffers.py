@@ -34,8 +34,9 @@ class Buffers:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the arrays."""
-        return self.vectors.nbytes + self.lengths.nbytes + self.inverse_lengths.nbytes + self.keys.nbytes
+        """The bytes of the rows that are used: room that was never written to takes no memory."""
+        arrays = (self.vectors, self.lengths, self.inverse_lengths, self.keys)
+        return sum(array[: self.used].nbytes for array in arrays)
 
     def append(self, after: int, keys: Keys, vectors: Floats, lengths: Scores) -> bool:
         """Add rows behind the first ``after``; False if another snapshot has taken that place, or there is no room."""
