@@ -25,12 +25,11 @@ from twofold.types.record import checked_namespace, checked_time
 
 __all__ = ["FilterLike", "Handle", "Parts"]
 
-
 FilterLike: TypeAlias = Filter | Mapping[str, Any] | None
 """A filter: an expression of ``F`` and ``A``, or its Mongo-like spelling as a dict."""
 
-
 _ANYBODY: Final = Access()
+"""Who asks where nobody says."""
 
 
 @dataclass(slots=True)
