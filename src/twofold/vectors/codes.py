@@ -1,139 +1,116 @@
-"""Vectors in a quarter of their size: 8 bits a number, scanned by FAISS in whole numbers.
+"""Vectors in an eighth of their size: codes of 4 bits a number, scanned by FAISS 32 at a time.
 
-The codes only propose. How far a vector is from its code is known, so who could be among the nearest, and who could
-not, is known too: nothing is missed.
+The codes only propose. How far a cosine can be from what they say is known, so who could be among the nearest, and who
+could not, is known too.
 """
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from twofold.vectors.faiss_library import BUILD_THREADS, bitmap_selector, load_faiss, threads
+from twofold.vectors.coding import LEVELS, Coding, Losses, Question, levels_of
+from twofold.vectors.faiss_library import bitmap_selector, load_faiss, threads
 from twofold.vectors.gate import Gate
 from twofold.vectors.protocol import Floats
 
-__all__ = ["Codes", "Nodes", "Proposed"]
+__all__ = ["TOGETHER", "Codes", "Nodes", "Proposed"]
 
 Nodes = npt.NDArray[np.int64]
 """Numbers of vectors, in the order they came."""
 
-_LARGEST: Final = 127
-"""Codes are whole numbers from minus this to this."""
-_HEADROOM: Final = 1.1
-"""How much larger than those there are the numbers of a later vector may be."""
-_WIDTH: Final = 16
-"""FAISS has no fast scan of lengths that this does not divide: vectors are filled up with zeros."""
-_ROUNDING: Final = 1e-5
-"""More than what float32 does to all this."""
+TOGETHER: Final = 32
+"""How many codes FAISS interleaves; behind a smaller group nothing can be appended."""
 _BLOCK: Final = 1024
 
 
 class Proposed(NamedTuple):
-    """What the codes propose."""
+    """What the codes propose for a query."""
 
     nodes: Nodes
     """The one that seems nearest first."""
-    cosines: npt.NDArray[np.float32]
-    """What they seem to be, descending."""
-    error: float
-    """The most that a cosine can differ from what it seems."""
-    all: bool
-    """Whether there are no others."""
+    products: npt.NDArray[np.float32]
+    """With these, descending, and then with the most that any other one's can be."""
+    question: Question
+    step: float
+    """What a product counts in the cosine."""
+    across: float
+    """See :meth:`Coding.across`."""
+    losses: Losses
 
     @property
     def most(self) -> float:
         """The most that the cosine of any other can be."""
-        return -1.0 if self.all else float(self.cosines[-1]) + self.error
+        seems = float(self.products[-1]) * self.step + self.across
+        share = 1.0 - self.losses.short if seems > 0 else 1.0 + self.losses.beyond
+        return self.question.offset + seems / share
 
-    def contenders(self, limit: int) -> Nodes:
-        """Those that can be among the ``limit`` best, or tied with the last of them."""
-        if len(self.nodes) <= limit:
-            return self.nodes
-        least = float(self.cosines[limit - 1]) - 2 * self.error
-        return self.nodes[self.cosines >= least]
-
-
-class _Asked(NamedTuple):
-    """A query as its code."""
-
-    code: npt.NDArray[np.float64]
-    length: float
-    """Of the query, in the code's units."""
-    error: float
-    """How far the code is from the query, at a length of 1."""
-
-    @classmethod
-    def of(cls, query: Floats) -> _Asked:
-        wide = query.astype(np.float64)
-        wide *= _LARGEST / np.abs(wide).max()
-        code = np.rint(wide)
-        length = math.sqrt(wide @ wide)
-        wide -= code
-        return cls(code, length, math.sqrt(wide @ wide) / length)
+    def at_least(self, cosine: float, after: int) -> Nodes:
+        """Those behind the first ``after`` whose cosine can be so large."""
+        own = cosine - self.question.offset
+        share = 1.0 - self.losses.short if own > 0 else 1.0 + self.losses.beyond
+        least = (own * share - self.across) / self.step
+        return self.nodes[after:][self.products[after:-1] >= least]
 
 
 class Codes:
     """Vectors of length 1 as codes. Safe to be searched by several threads while another adds: FAISS alone is not.
 
     Args:
-        dimension: how many numbers a vector has.
-        largest: the largest number, by amount, that a vector may have; the smaller, the finer are the codes.
+        coding: how they are written.
 
     Raises:
+        MissingExtraError: FAISS is not installed.
         RuntimeError: FAISS fails, or does not count right.
     """
 
-    def __init__(self, dimension: int, largest: float) -> None:
-        self._dimension = dimension
-        self._width = -(-dimension // _WIDTH) * _WIDTH
-        if not _adds_exactly(self._width):
-            raise RuntimeError("its sums of 8-bit products are not exact on this machine")
-        self._faiss = _empty(self._width)
-        self._scale = _LARGEST / largest
-        self._error = 0.0
+    def __init__(self, coding: Coding) -> None:
+        if not _counts_right(coding.dimension):
+            raise RuntimeError("its sums of 4-bit codes are not right on this machine")
+        self._coding = coding
+        self._faiss = _packed(np.empty((0, coding.dimension), dtype=np.uint8))
+        self._losses = Losses.none()
+        self._across = 0.0
         self._gate = Gate()
 
     @classmethod
-    def with_room(cls, dimension: int, largest: float) -> Codes:
-        """None yet, for numbers up to ``largest`` and a little larger; see :class:`Codes`."""
-        return cls(dimension, min(1.0, _HEADROOM * largest))
+    def restored(cls, dimension: int, parts: Mapping[str, npt.NDArray[np.generic]]) -> Codes:
+        """What :meth:`parts` gave.
 
-    @classmethod
-    def restored(cls, dimension: int, codes: npt.NDArray[np.uint8], numbers: npt.NDArray[np.float64]) -> Codes:
-        """What :meth:`parts` gave."""
-        made = cls(dimension, 1.0)
-        made._scale, made._error = map(float, numbers)
-        faiss: Any = load_faiss()
-        if codes.shape[1] != made._width:
-            raise ValueError(f"codes of {codes.shape[1]} bytes")
-        faiss.copy_array_to_vector(np.ascontiguousarray(codes).reshape(-1), made._faiss.codes)
-        made._faiss.ntotal = len(codes)
+        Raises:
+            ValueError: they are of another dimension.
+            RuntimeError: they are of another release of FAISS.
+        """
+        centre = parts["centre"].astype(np.float32, copy=False)
+        if len(centre) != dimension:
+            raise ValueError(f"codes of {len(centre)} numbers")
+        count, spread, *leans = map(float, parts["numbers"].astype(np.float64))
+        made = cls(Coding(centre, spread))
+        made._faiss = load_faiss().deserialize_index(parts["codes"].astype(np.uint8, copy=False))
+        made._faiss.invlists.resize(0, int(count))
+        made._faiss.ntotal = int(count)
+        made._losses = Losses(parts["lost_lengths"].astype(np.int64), *leans)
+        made._across = made._losses.across(dimension)
         return made
 
     def parts(self, count: int) -> dict[str, npt.NDArray[np.generic]]:
         """The first ``count``, to be saved."""
         with self._gate.together():
-            codes = load_faiss().vector_to_array(self._faiss.codes)[: count * self._width]
-        return {"codes": codes.reshape(count, self._width), "numbers": np.array([self._scale, self._error])}
+            return {
+                "codes": load_faiss().serialize_index(self._faiss),
+                "centre": self._coding.centre,
+                "lost_lengths": self._losses.lengths,
+                "numbers": np.array([count, self._coding.spread, self._losses.short, self._losses.beyond]),
+            }
 
-    def subset(self, nodes: Nodes) -> Codes:
-        """A copy of some of them, numbered anew in this order."""
-        faiss: Any = load_faiss()
-        with self._gate.together():
-            every = faiss.rev_swig_ptr(self._faiss.codes.data(), self.count * self._width)
-            rows = every.reshape(self.count, self._width)[nodes]
-        return Codes.restored(self._dimension, rows, np.array([self._scale, self._error]))
-
-    def fits(self, units: Floats) -> npt.NDArray[np.bool_]:
-        """Which of these have no larger number than there is room for."""
-        fits: npt.NDArray[np.bool_] = np.abs(units).max(axis=1, initial=0.0) * self._scale <= _LARGEST
-        return fits
+    @property
+    def coding(self) -> Coding:
+        """How vectors are written."""
+        return self._coding
 
     @property
     def count(self) -> int:
@@ -144,23 +121,26 @@ class Codes:
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return self.count * self._width
+        return self.count * (-(-self._coding.dimension // 2) + 8)
 
     def add(self, after: int, units: Floats) -> bool:
-        """Append vectors of length 1 that fit in behind the first ``after``; False if somebody else has taken that
-        place.
+        """Append vectors of length 1 behind the first ``after``; False if somebody else has taken that place, or those
+        are no whole groups of ``TOGETHER``.
         """
         with self._gate.alone():
-            if self.count != after:
+            if self.count != after or after % TOGETHER:
                 return False
             for start in range(0, len(units), _BLOCK):
-                self._append(units[start : start + _BLOCK])
+                coded = self._coding.coded(units[start : start + _BLOCK])
+                _append(self._faiss, _packed(coded.codes, self.count))
+                self._losses = self._losses.and_of(coded.losses)
+            self._across = self._losses.across(self._coding.dimension)
             return True
 
     def search(
         self, queries: Sequence[Floats], known: int, among: npt.NDArray[np.bool_] | None, limit: int
     ) -> list[Proposed]:
-        """For each query the vectors whose codes are nearest to its own.
+        """For each query the vectors whose codes are nearest to it.
 
         Args:
             queries: each of shape (dimension,), of any length above 0.
@@ -169,57 +149,104 @@ class Codes:
             limit: how many, at least 1.
 
         Returns:
-            At most ``limit`` of them each. With x' for what the code of x stands for, ``q·x - q'·x' = q·(x - x') +
-            (q - q')·x'``, which is at most ``|x - x'| + |q - q'| (1 + |x - x'|)`` where q and x have a length of 1.
+            At most ``limit`` of them each.
         """
-        asked = [_Asked.of(query) for query in queries]
-        codes = np.zeros((len(asked), self._width), dtype=np.float32)
-        for row, each in zip(codes, asked, strict=True):
-            row[: self._dimension] = each.code
-        scores, nodes = np.empty((len(asked), limit), dtype=np.float32), np.empty((len(asked), limit), dtype=np.int64)
-        faiss: Any = load_faiss()
-        pointer = faiss.swig_ptr
-        with self._gate.together(), threads(1):
+        asked = [self._coding.question(query) for query in queries]
+        numbers = np.stack([each.numbers for each in asked])
+        with self._gate.together():
             if among is None and self.count > known:
                 among = np.ones(known, dtype=np.bool_)
-            params = None
-            if among is not None:
-                params = faiss.SearchParameters(sel=bitmap_selector(among, self.count))
-            # FAISS's own function, without what its wrapper in Python does around it.
-            self._faiss.search_c(len(asked), pointer(codes), limit, pointer(scores), pointer(nodes), params)
-        return [self._proposed(*found) for found in zip(asked, nodes, scores, strict=True)]
+            products, nodes = _nearest(self._faiss, numbers, among, limit)
+            losses, lost = self._losses, self._across
+        return [self._proposed(*each, losses, lost) for each in zip(asked, nodes, products, strict=True)]
 
-    def _proposed(self, asked: _Asked, found: Nodes, scores: npt.NDArray[np.float32]) -> Proposed:
-        error = self._error + asked.error * (1 + self._error) + _ROUNDING
-        cosines = scores / np.float32(self._scale * asked.length)
-        if found[-1] >= 0:
-            return Proposed(found, cosines, error, all=False)
-        there = found >= 0  # missing neighbours are -1
-        return Proposed(found[there], cosines[there], error, all=True)
-
-    def _append(self, units: Floats) -> None:
-        codes = np.zeros((len(units), self._width), dtype=np.float32)
-        own = codes[:, : self._dimension]
-        np.rint(units * np.float32(self._scale), out=own)
-        lost = units.astype(np.float64) - own / self._scale
-        self._error = max(self._error, float(np.sqrt(np.add.reduce(lost * lost, axis=1).max())))
-        with threads(BUILD_THREADS if len(units) > 1000 else 1):
-            self._faiss.add(codes)
-
-
-def _empty(width: int) -> Any:
-    faiss: Any = load_faiss()
-    eight_bits = faiss.ScalarQuantizer.QT_8bit_direct_signed
-    return faiss.IndexScalarQuantizer(width, eight_bits, faiss.METRIC_INNER_PRODUCT)
+    def _proposed(self, question: Question, nodes: Nodes, products: Floats, losses: Losses, lost: float) -> Proposed:
+        there = int(np.count_nonzero(nodes >= 0))
+        if there < len(nodes):  # behind, it is all -1: FAISS leaves out who has the least product that there can be
+            products[there] = -(LEVELS - 1) / 2 * np.abs(question.numbers).sum()
+            products = products[: there + 1]
+        else:
+            products = np.append(products, products[-1])
+        across = self._coding.across(lost, _grain(question.numbers))
+        return Proposed(nodes[:there], products, question, self._coding.step, across, losses)
 
 
 @functools.cache
-def _adds_exactly(width: int) -> bool:
-    """Whether FAISS's sums are right where they are largest: instructions that saturate would be wrong there."""
-    index = _empty(width)
-    signs = np.resize(np.array([1, 1, -1], dtype=np.float32), width)
-    extremes = np.stack([signs, -signs, np.abs(signs), -np.abs(signs)]) * np.float32(_LARGEST)
-    index.add(extremes)
-    scores, nodes = index.search(extremes, len(extremes))
-    expected = extremes @ extremes.T
-    return all(np.allclose(found, row[at], rtol=1e-6) for found, at, row in zip(scores, nodes, expected, strict=True))
+def _counts_right(width: int) -> bool:
+    """Whether FAISS's sums of codes are what they should be, where they are largest and else: instructions that
+    overflow would be wrong there.
+    """
+    chance = np.random.default_rng(width)
+    codes = chance.integers(0, LEVELS, (3 * TOGETHER, width)).astype(np.uint8)
+    codes[:2] = [[LEVELS - 1], [0]]
+    numbers = np.stack([np.ones(width), chance.standard_normal(width)]).astype(np.float32)
+    products, nodes = _nearest(_packed(codes), numbers, None, TOGETHER)
+    truth = np.take_along_axis(numbers @ levels_of(codes).T, nodes, axis=1)
+    roundings = np.array([[width / 2 * _grain(row)] for row in numbers])
+    return bool((np.abs(products - truth) <= roundings + 1e-3).all())
+
+
+def _grain(numbers: Floats) -> float:
+    """To what FAISS rounds the products of each of these numbers with all levels: those of the largest number become
+    0 to 255, unless their sums would then go beyond 16 bits.
+    """
+    amounts = np.abs(numbers)
+    return (LEVELS - 1) * max(float(amounts.max()) / 255, float(amounts.sum()) / 65535)
+
+
+def _nearest(
+    index: Any, numbers: Floats, among: npt.NDArray[np.bool_] | None, limit: int
+) -> tuple[Floats, npt.NDArray[np.int64]]:
+    """Products and numbers of the codes with the largest products, by FAISS's own function, without what its wrapper in
+    Python does around it.
+    """
+    faiss: Any = load_faiss()
+    pointer = faiss.swig_ptr
+    products = np.empty((len(numbers), limit), dtype=np.float32)
+    nodes = np.empty((len(numbers), limit), dtype=np.int64)
+    params = None
+    if among is not None:
+        params = faiss.SearchParametersIVF(nprobe=1, sel=bitmap_selector(among, index.ntotal))
+    with threads(1):
+        index.search_c(len(numbers), pointer(numbers), limit, pointer(products), pointer(nodes), params)
+    return products, nodes
+
+
+def _packed(codes: npt.NDArray[np.uint8], first: int = 0) -> Any:
+    """An index of these codes, which are numbered from ``first`` on. FAISS interleaves them itself where an index of
+    plain codes becomes one for its fast scan; of all its fast indexes those with lists alone can be told which codes
+    count, so it is one with a single list.
+    """
+    faiss: Any = load_faiss()
+    count, width = codes.shape
+    centre = faiss.IndexFlatIP(width)
+    centre.add(np.zeros((1, width), dtype=np.float32))
+    plain = faiss.IndexIVFPQ(centre, width, 1, width, 4, faiss.METRIC_INNER_PRODUCT)
+    plain.by_residual = False
+    levels = np.arange(LEVELS, dtype=np.float32) - np.float32((LEVELS - 1) / 2)
+    faiss.copy_array_to_vector(np.tile(levels, width), plain.pq.centroids)
+    plain.is_trained = True
+    pairs = np.zeros((count, -(-width // 2)), dtype=np.uint8)
+    pairs |= codes[:, 0::2]
+    pairs[:, : width // 2] |= codes[:, 1::2] << 4
+    numbers = np.arange(first, first + count)
+    plain.invlists.add_entries(0, count, faiss.swig_ptr(numbers), faiss.swig_ptr(pairs))
+    plain.ntotal = count
+    made = faiss.IndexIVFPQFastScan(plain, TOGETHER)
+    centre.this.disown()
+    made.own_fields = True  # of the centre
+    return made
+
+
+def _append(index: Any, more: Any) -> None:
+    """Put the codes of another index behind those of one that has whole groups. FAISS has a function for that, which
+    copies one code at a time, and too many bytes if there are as many codes as a group has bytes.
+    """
+    faiss: Any = load_faiss()
+    lists, others = faiss.downcast_InvertedLists(index.invlists), faiss.downcast_InvertedLists(more.invlists)
+    before, after = index.ntotal, index.ntotal + more.ntotal
+    lists.resize(0, after)
+    start, stop = (-(-count // TOGETHER) * lists.block_size for count in (before, after))
+    faiss.rev_swig_ptr(lists.get_codes(0), stop)[start:] = faiss.rev_swig_ptr(others.get_codes(0), stop - start)
+    faiss.rev_swig_ptr(lists.get_ids(0), after)[before:] = faiss.rev_swig_ptr(others.get_ids(0), more.ntotal)
+    index.ntotal = after

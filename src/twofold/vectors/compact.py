@@ -1,26 +1,26 @@
 """The exact index for very many vectors: their codes in memory, the vectors themselves where they are stored.
 
-A quarter of the memory of :class:`twofold.vectors.flat.FlatIndex`, and the same answers: the codes say which records
-can be among the nearest, and the vectors of those alone are read. What came since the codes were made stands beside
+A ninth of the memory of :class:`twofold.vectors.flat.FlatIndex`, and the same answers: the codes say which records can
+be among the nearest, and the vectors of those alone are read. What came since the codes were made stands beside
 them, in an exact index of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from twofold.vectors.checks import as_vector
-from twofold.vectors.codes import Codes, Proposed
+from twofold.vectors.codes import TOGETHER, Codes
+from twofold.vectors.coding import Coding
 from twofold.vectors.exact import ExactIndex
-from twofold.vectors.proposals import nearest_by_codes
+from twofold.vectors.proposals import merged, nearest_by_codes
 from twofold.vectors.protocol import Floats, Found, Keys, Scores, SearchedAlone
 from twofold.vectors.scoring import (
     FEW_SOUGHT,
-    best_of_each,
     distinct_keys,
     exact_cosines,
     is_increasing,
@@ -36,13 +36,15 @@ Stored: TypeAlias = Callable[[Keys], tuple[Keys, Floats]]
 
 _FOLDED: Final = 1024
 """From how many new vectors on they get codes."""
-_SAMPLE: Final = 20_000
-"""How many vectors say how large the numbers of all will be; what is larger stays beside the codes."""
-_MOST_FETCHED: Final = 4096
+_SAMPLE: Final = 20_480
+"""How many vectors say where the centre of all is; a few that lie far from it stay beside the codes."""
+_FAR_SHARE: Final = 0.05
+"""If a larger share of any later ones lies far from it, they are of another kind: all get codes without a centre."""
+_MOST_FETCHED: Final = 32_768
 """How many neighbours are fetched at most; beyond, every vector is read."""
 _SUBSET_SHARE: Final = 0.02
-"""Up to this share of visible records their codes are copied: to scan those takes less than to ask of each code whether
-it counts.
+"""Up to this share of visible records they get codes of their own: else all codes are scanned, whether they count or
+not.
 """
 _BLOCK: Final = 4096
 
@@ -88,17 +90,17 @@ class CompactIndex(SearchedAlone):
         Raises:
             MissingExtraError: FAISS is not installed.
         """
-        return cls(Codes.with_room(dimension, 1.0), np.empty(0, dtype=np.int64), ExactIndex.empty(dimension))
+        return cls(Codes(Coding.plain(dimension)), np.empty(0, dtype=np.int64), ExactIndex.empty(dimension))
 
     @classmethod
     def built(
-        cls, dimension: int, batches: Iterable[tuple[Keys, Floats]], stop: Callable[[], bool]
+        cls, dimension: int, batches: Callable[[], Iterable[tuple[Keys, Floats]]], stop: Callable[[], bool]
     ) -> CompactIndex | None:
         """An index of all of these; memory is bounded by the codes.
 
         Args:
             dimension: how many numbers a vector has.
-            batches: keys, and shape (n, dimension), of any length above 0.
+            batches: begins to give keys, and shape (n, dimension), of any length above 0; called once or twice.
             stop: whether to end early.
 
         Returns:
@@ -108,24 +110,30 @@ class CompactIndex(SearchedAlone):
             MissingExtraError: FAISS is not installed.
             RuntimeError, MemoryError: FAISS failed.
         """
-        sample = _Sample()
-        codes: Codes | None = None
-        keys: list[Keys] = []
-        recent = ExactIndex.empty(dimension)
+        first = next(_gathered(batches(), _SAMPLE), None)
+        if first is None:
+            return cls.empty(dimension)
+        centred = cls._built(Coding.for_such(_units(first[1])), batches(), stop, _FAR_SHARE)
+        return centred or cls._built(Coding.plain(dimension), batches(), stop, 1.0)
+
+    @classmethod
+    def _built(
+        cls, coding: Coding, batches: Iterable[tuple[Keys, Floats]], stop: Callable[[], bool], far_share: float
+    ) -> CompactIndex | None:
+        """The same with this coding; None also if more than this share of some thousand vectors does not fit in."""
+        codes = Codes(coding)
         none = np.empty(0, dtype=np.int64)
-        for own, vectors in sample.first(batches):
-            if stop():
-                return None
+        keys, recent = [none], ExactIndex.empty(coding.dimension)
+        for own, vectors in _gathered(batches, _SAMPLE):
             units = _units(vectors)
-            if codes is None:
-                codes = Codes.with_room(dimension, sample.largest)
-            fits = codes.fits(units)
-            codes.add(codes.count, units[fits])
-            keys.append(own[fits])
-            if not fits.all():
-                recent = recent.updated(none, own[~fits], vectors[~fits])
-        codes = Codes.with_room(dimension, 1.0) if codes is None else codes
-        return cls(codes, np.concatenate([none, *keys]), recent)
+            coded = _codable(codes, units)
+            far = len(own) - np.count_nonzero(coded)
+            if stop() or far > TOGETHER + far_share * len(own):
+                return None
+            codes.add(codes.count, units[coded])
+            keys.append(own[coded])
+            recent = recent.updated(none, own[~coded], vectors[~coded])
+        return cls(codes, np.concatenate(keys), recent)
 
     def __len__(self) -> int:
         """How many vectors it holds."""
@@ -186,15 +194,15 @@ class CompactIndex(SearchedAlone):
         recent = self._recent.parts()
         own, vectors = recent["keys"].astype(np.int64, copy=False), recent["vectors"].astype(np.float32, copy=False)
         units = _units(vectors)
-        fits = self._codes.fits(units)
-        if np.count_nonzero(fits) < _FOLDED or not self._codes.add(len(self._keys), units[fits]):
-            return self  # it does not fit in, or another future of this index has gone there
+        coded = _codable(self._codes, units)
+        if 2 * np.count_nonzero(coded) < _FOLDED or not self._codes.add(len(self._keys), units[coded]):
+            return self  # they lie too far, or another future of this index has gone there
         # As they are, not at a length of 1: a cosine is exact only of a vector's own numbers.
-        rest = ExactIndex.empty(self.dimension).updated(own[:0], own[~fits], vectors[~fits])
+        rest = ExactIndex.empty(self.dimension).updated(own[:0], own[~coded], vectors[~coded])
         alive = self._alive
         if alive is not None:
-            alive = np.concatenate([alive, np.ones(np.count_nonzero(fits), dtype=np.bool_)])
-        return CompactIndex(self._codes, np.concatenate([self._keys, own[fits]]), rest, alive)
+            alive = np.concatenate([alive, np.ones(np.count_nonzero(coded), dtype=np.bool_)])
+        return CompactIndex(self._codes, np.concatenate([self._keys, own[coded]]), rest, alive)
 
     # -- searching ------------------------------------------------------------------------------------------------
 
@@ -217,7 +225,7 @@ class CompactIndex(SearchedAlone):
             checked,
             limit,
             most=min(_MOST_FETCHED, size - 1),
-            scored=lambda asked, proposals: self._best_proposed(asked, proposals, searched.keys, limit),
+            scored=lambda asked, nodes: self._scored(asked, [np.sort(searched.keys[own]) for own in nodes], limit),
         )
         unsettled = [number for number, each in enumerate(found) if each is None]
         if unsettled:
@@ -225,7 +233,7 @@ class CompactIndex(SearchedAlone):
             rest = self._scored([checked[number] for number in unsettled], everything, limit)
             for number, each in zip(unsettled, rest, strict=True):
                 found[number] = each
-        return [_merged(own, each, limit) for own, each in zip(recent, found, strict=True) if each is not None]
+        return [merged(each, own, limit) for own, each in zip(recent, found, strict=True) if each is not None]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """See :meth:`ExactIndex.cosines`."""
@@ -253,43 +261,34 @@ class CompactIndex(SearchedAlone):
             return Searched(self._codes, self._keys, self._alive)
         if len(visible_keys) > _SUBSET_SHARE * len(self._keys):
             return Searched(self._codes, self._keys, self._coded_of(visible_keys))
-        return self._subsets.of(visible_keys, self._copied)
+        return self._subsets.of(visible_keys, self._coded_anew)
 
-    def _copied(self, visible_keys: Keys) -> Searched:
-        nodes = np.flatnonzero(self._coded_of(visible_keys))
-        return Searched(self._codes.subset(nodes), self._keys[nodes])
-
-    def _best_proposed(
-        self, queries: Sequence[Floats], proposals: Sequence[Proposed], key_of: Keys, limit: int
-    ) -> list[Found]:
-        """For each query the best of what is proposed for it, by code. Reading a vector is dear, so those that seem
-        best are read first: they say how good another must be to come in.
-        """
-        first = [np.sort(key_of[proposed.nodes[:limit]]) for proposed in proposals]
-        found = self._scored(queries, first, limit)
-        more: list[Keys] = []
-        for proposed, (keys, scores) in zip(proposals, found, strict=True):
-            least = scores[limit - 1] - proposed.error if len(keys) >= limit else -np.inf
-            more.append(np.sort(key_of[proposed.nodes[limit:][proposed.cosines[limit:] >= least]]))
-        if not any(map(len, more)):
-            return found
-        others = self._scored(queries, more, limit)
-        return [_merged(one, other, limit) for one, other in zip(found, others, strict=True)]
+    def _coded_anew(self, visible_keys: Keys) -> Searched:
+        """Codes of the vectors of these records, which are read for that."""
+        keys = [self._keys[:0]]
+        codes = Codes(self._codes.coding)
+        for own, vectors in _gathered(self._read(np.unique(self._keys[self._coded_of(visible_keys)])), _BLOCK):
+            codes.add(codes.count, _units(vectors))
+            keys.append(own)
+        return Searched(codes, np.concatenate(keys))
 
     def _scored(self, queries: Sequence[Floats], keys: Sequence[Keys], limit: int) -> list[Found]:
         """For each query the best of its records (sorted) by their stored vectors, which are read once for all
-        queries, some thousand at a time.
+        queries.
         """
-        if self._stored is None:
-            raise TypeError("reading(...) says where the vectors are")
         best: list[Found] = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)) for _ in queries]
-        distinct = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *keys]))
-        for start in range(0, len(distinct), _BLOCK):
-            of, vectors = self._stored(distinct[start : start + _BLOCK])
+        for of, vectors in self._read(np.unique(np.concatenate([self._keys[:0], *keys]))):
             for number, (query, own) in enumerate(zip(queries, keys, strict=True)):
                 rows = np.flatnonzero(membership(of, own))
-                best[number] = _merged(best[number], (of[rows], exact_cosines(vectors, query, rows)), limit)
+                best[number] = merged(best[number], (of[rows], exact_cosines(vectors, query, rows)), limit)
         return best
+
+    def _read(self, keys: Keys) -> Iterator[tuple[Keys, Floats]]:
+        """The stored vectors of these records (sorted), some thousand at a time, and the record of each."""
+        if self._stored is None:
+            raise TypeError("reading(...) says where the vectors are")
+        for start in range(0, len(keys), _BLOCK):
+            yield self._stored(keys[start : start + _BLOCK])
 
     # -- saving ---------------------------------------------------------------------------------------------------
 
@@ -311,40 +310,35 @@ class CompactIndex(SearchedAlone):
         Raises:
             ValueError: they are of another dimension.
         """
-        numbers = parts["numbers"].astype(np.float64)
-        codes = Codes.restored(self.dimension, parts["codes"].astype(np.uint8, copy=False), numbers)
+        codes = Codes.restored(self.dimension, parts)
         recent = self._recent.restored({"keys": parts["recent_keys"], "vectors": parts["recent_vectors"]})
         alive = parts["alive"].astype(np.bool_)
         keys = parts["code_keys"].astype(np.int64, copy=False)
         return CompactIndex(codes, keys, recent, None if alive.all() else alive)
 
 
-def _merged(one: Found, other: Found, limit: int) -> Found:
-    """The best of both."""
-    return best_of_each(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]), limit)
+def _codable(codes: Codes, units: Floats) -> npt.NDArray[np.bool_]:
+    """Which of these are to get codes: those that fit in, but for the last of them if they do not fill a group."""
+    fits = codes.coding.fits(units)
+    fits[np.flatnonzero(fits)[np.count_nonzero(fits) // TOGETHER * TOGETHER :]] = False
+    return fits
 
 
-class _Sample:
-    """The first vectors of a stream, held back until they say how large their numbers are."""
-
-    def __init__(self) -> None:
-        self.largest = 0.0
-
-    def first(self, batches: Iterable[tuple[Keys, Floats]]) -> Iterable[tuple[Keys, Floats]]:
-        """The same batches, once :attr:`largest` is known."""
-        held: list[tuple[Keys, Floats]] | None = []
-        count = 0
-        for batch in batches:
-            if held is None:
-                yield batch
-                continue
-            held.append(batch)
-            count += len(batch[0])
-            self.largest = max(self.largest, float(np.abs(_units(batch[1])).max(initial=0.0)))
-            if count >= _SAMPLE:
-                yield from held
-                held = None
-        yield from held or ()
+def _gathered(batches: Iterable[tuple[Keys, Floats]], count: int) -> Iterator[tuple[Keys, Floats]]:
+    """The same, so many at a time; the last may be fewer."""
+    keys: list[Keys] = []
+    vectors: list[Floats] = []
+    held = 0
+    for batch in batches:
+        keys.append(batch[0])
+        vectors.append(batch[1])
+        held += len(batch[0])
+        while held >= count:
+            own, rows = np.concatenate(keys), np.concatenate(vectors)
+            yield own[:count], rows[:count]
+            keys, vectors, held = [own[count:]], [rows[count:]], held - count
+    if held:
+        yield np.concatenate(keys), np.concatenate(vectors)
 
 
 def _units(vectors: Floats) -> Floats:

@@ -1,8 +1,8 @@
 """The exact index for many vectors: their codes say which can be among the nearest, those alone are looked at.
 
-A snapshot is an exact index and the codes of its first rows. The codes are scanned for somewhat more neighbours than
-are asked for; where the last of them is so far that nobody behind it can come in, the answer is that of a scan of all
-vectors, ties included. Else more are fetched, or all vectors are scanned.
+A snapshot is an exact index and the codes of its first rows. The codes are scanned for more neighbours than are asked
+for; where the last of them is so far that nobody behind it can come in, the answer is that of a scan of all vectors,
+ties included. Else more are fetched, or all vectors are scanned.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.vectors.checks import as_vector
-from twofold.vectors.codes import Codes, Proposed
+from twofold.vectors.codes import TOGETHER, Codes, Nodes
+from twofold.vectors.coding import Coding
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
-from twofold.vectors.proposals import nearest_by_codes
+from twofold.vectors.proposals import merged, nearest_by_codes
 from twofold.vectors.protocol import Floats, Found, Keys, Rows, Scores, SearchedAlone
 
 __all__ = ["FlatIndex"]
@@ -26,12 +27,14 @@ LEAST_ROWS: Final = 2048
 """From how many vectors on there are codes; below, numpy is as quick (``python -m tests.benchmarks indexes``)."""
 _LEAST_VISIBLE: Final = 1024
 """Of fewer visible rows each is looked at."""
-_LEAST_SHARE: Final = 0.12
-"""Of a smaller share of visible rows too: asking of each code whether it counts costs more than it saves."""
+_LEAST_SHARE: Final = 0.01
+"""Of a smaller share of visible rows too: all codes are scanned, whether they count or not."""
 _TAIL: Final = 256
 """How many new rows are looked at beside the codes before they get codes of their own."""
-_MOST_FETCHED: Final = 2048
+_MOST_FETCHED: Final = 8192
 """How many neighbours are fetched at most."""
+_SAMPLE: Final = 20_000
+"""How many vectors say where the centre of all is."""
 _BLOCK: Final = 1024
 
 
@@ -124,7 +127,7 @@ class FlatIndex(SearchedAlone):
         try:
             codes, covered = self._codes, self._covered
             for block in self._blocks(covered):
-                if codes is None or not codes.fits(block).all() or not codes.add(covered, block):
+                if codes is None or not codes.coding.fits(block).all() or not codes.add(covered, block):
                     return self._coded()
                 covered += len(block)
             return FlatIndex(self._rows, codes, covered)
@@ -134,17 +137,18 @@ class FlatIndex(SearchedAlone):
             )
 
     def _coded(self) -> FlatIndex:
-        """The same index with codes of their own for all its rows."""
-        largest = max(float(np.abs(block).max()) for block in self._blocks(0))
-        codes = Codes.with_room(self.dimension, largest)
+        """The same index with codes of their own for its rows."""
+        step = -(-self._rows.size // _SAMPLE)
+        codes = Codes(Coding.for_such(self._rows.unit_vectors(slice(0, self._rows.size, step))))
         for block in self._blocks(0):
             codes.add(codes.count, block)
         return FlatIndex(self._rows, codes, codes.count)
 
     def _blocks(self, start: int) -> Iterator[Floats]:
-        """The rows from ``start`` on at a length of 1, some thousand at a time."""
-        for first in range(start, self._rows.size, _BLOCK):
-            yield self._rows.unit_vectors(slice(first, min(first + _BLOCK, self._rows.size)))
+        """The rows from ``start`` on at a length of 1, some thousand at a time, as far as they fill whole groups."""
+        stop = self._rows.size - self._rows.size % TOGETHER
+        for first in range(start, stop, _BLOCK):
+            yield self._rows.unit_vectors(slice(first, min(first + _BLOCK, stop)))
 
     def parts(self) -> dict[str, npt.NDArray[np.generic]]:
         """See :meth:`ExactIndex.parts`."""
@@ -167,15 +171,6 @@ class FlatIndex(SearchedAlone):
         visible = self._rows.size if rows is None else len(rows)
         if self._codes is None or limit < 1 or visible < max(_LEAST_VISIBLE, _LEAST_SHARE * self._rows.size):
             return self._rows.search_rows(checked, rows, limit)
-        tail = self._tail(rows)
-
-        def scored(asked: Sequence[Floats], proposals: Sequence[Proposed]) -> list[Found]:
-            nodes = [each.nodes if self._rows.repeats else each.contenders(limit) for each in proposals]
-            return [
-                self._rows.search_rows([query], np.concatenate((np.sort(own), tail)), limit)[0]
-                for query, own in zip(asked, nodes, strict=True)
-            ]
-
         found = nearest_by_codes(
             self._codes,
             self._covered,
@@ -183,8 +178,12 @@ class FlatIndex(SearchedAlone):
             checked,
             limit,
             most=min(_MOST_FETCHED, visible // 4),
-            scored=scored,
+            scored=lambda asked, nodes: self._scored(asked, nodes, limit),
         )
+        tail = self._tail(rows)
+        if len(tail):
+            recent = self._rows.search_rows(checked, tail, limit)
+            found = [each and merged(each, own, limit) for each, own in zip(found, recent, strict=True)]
         unsettled = [query for query, each in zip(checked, found, strict=True) if each is None]
         rest = iter(self._rows.search_rows(unsettled, rows, limit))
         return [next(rest) if each is None else each for each in found]
@@ -192,6 +191,11 @@ class FlatIndex(SearchedAlone):
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:
         """See :meth:`ExactIndex.cosines`."""
         return self._rows.cosines(query, keys)
+
+    def _scored(self, queries: Sequence[Floats], nodes: Sequence[Nodes], limit: int) -> list[Found]:
+        return [
+            self._rows.search_rows([query], np.sort(own), limit)[0] for query, own in zip(queries, nodes, strict=True)
+        ]
 
     def _among(self, rows: Rows | None) -> npt.NDArray[np.bool_] | None:
         """By code, whether it is of one of the rows; None if all are."""

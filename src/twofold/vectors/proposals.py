@@ -8,14 +8,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from twofold.vectors.codes import Codes, Proposed
+from twofold.vectors.codes import Codes, Nodes, Proposed
 from twofold.vectors.protocol import Floats, Found
+from twofold.vectors.scoring import best_of_each
 
-__all__ = ["nearest_by_codes"]
+__all__ = ["merged", "nearest_by_codes"]
 
-_FETCHED: Final = 2
+_FETCHED: Final = 4
 """How many times as many neighbours are fetched as are asked for."""
-_LEAST_FETCHED: Final = 192
+_LEAST_FETCHED: Final = 512
 
 
 def nearest_by_codes(
@@ -26,7 +27,7 @@ def nearest_by_codes(
     limit: int,
     *,
     most: int,
-    scored: Callable[[Sequence[Floats], Sequence[Proposed]], Sequence[Found]],
+    scored: Callable[[Sequence[Floats], Sequence[Nodes]], Sequence[Found]],
 ) -> list[Found | None]:
     """For each query the nearest, ties with the last one included; None where the codes do not tell who they are.
 
@@ -37,7 +38,7 @@ def nearest_by_codes(
         queries: each of shape (dimension,), of any length above 0.
         limit: how many are asked for, at least 1.
         most: how many may be fetched.
-        scored: for each of some queries the best of what is proposed for it, by exact cosine.
+        scored: for each of some queries the ``limit`` best of its nodes, by exact cosine.
     """
     found: list[Found | None] = [None] * len(queries)
     waiting = list(range(len(queries)))
@@ -45,9 +46,37 @@ def nearest_by_codes(
     while waiting and fetched <= most:
         asked = [queries[number] for number in waiting]
         proposals = codes.search(asked, known, among, fetched)
-        for number, proposed, (keys, scores) in zip(waiting, proposals, scored(asked, proposals), strict=True):
-            if proposed.all or (len(keys) >= limit and scores[limit - 1] > proposed.most):
+        best = _best_proposed(asked, proposals, limit, scored)
+        for number, proposed, (keys, scores) in zip(waiting, proposals, best, strict=True):
+            if len(keys) >= limit and scores[limit - 1] > proposed.most:
                 found[number] = keys, scores
         waiting = [number for number in waiting if found[number] is None]
         fetched *= 4
     return found
+
+
+def _best_proposed(
+    queries: Sequence[Floats],
+    proposals: Sequence[Proposed],
+    limit: int,
+    scored: Callable[[Sequence[Floats], Sequence[Nodes]], Sequence[Found]],
+) -> list[Found]:
+    """For each query the best of what is proposed for it. To look at a vector is dear, so those that seem best are
+    looked at first: they say how good another must be to come in.
+    """
+    found = scored(queries, [proposed.nodes[:limit] for proposed in proposals])
+    others = scored(
+        queries,
+        [
+            proposed.at_least(float(scores[limit - 1]) if len(keys) >= limit else -1.0, limit)
+            for proposed, (keys, scores) in zip(proposals, found, strict=True)
+        ],
+    )
+    return [merged(one, other, limit) for one, other in zip(found, others, strict=True)]
+
+
+def merged(one: Found, other: Found, limit: int) -> Found:
+    """The best of both."""
+    if not len(other[0]):
+        return one
+    return best_of_each(np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]]), limit)

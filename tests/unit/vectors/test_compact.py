@@ -11,7 +11,6 @@ import pytest
 
 from twofold.errors import InvalidVectorError
 from twofold.vectors import CompactIndex, ExactIndex, faiss_library
-from twofold.vectors.codes import Codes
 
 pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
 
@@ -46,7 +45,7 @@ class File:
 
 def filled(vectors: Matrix) -> tuple[CompactIndex, ExactIndex, File]:
     file = File(vectors)
-    index = CompactIndex.built(vectors.shape[1], file.batches(), lambda: False)
+    index = CompactIndex.built(vectors.shape[1], file.batches, lambda: False)
     assert index is not None
     exact = ExactIndex.empty(vectors.shape[1]).updated(NONE, file.keys, vectors)
     return index, exact, file
@@ -121,7 +120,7 @@ def test_many_equal_ones_are_all_there() -> None:
 
 
 def test_it_can_be_called_off() -> None:
-    assert CompactIndex.built(32, File(clustered(2000)).batches(), lambda: True) is None
+    assert CompactIndex.built(32, File(clustered(2000)).batches, lambda: True) is None
 
 
 def test_of_nothing() -> None:
@@ -148,7 +147,7 @@ def test_it_is_restored_as_it_was_saved() -> None:
 
 def test_parts_of_another_dimension_are_refused() -> None:
     index, _, _ = filled(clustered(3000))
-    with pytest.raises(ValueError, match="bytes"):
+    with pytest.raises(ValueError, match="codes of 32 numbers"):
         CompactIndex.empty(64).restored(index.parts())
 
 
@@ -159,17 +158,18 @@ def test_a_query_that_is_none(query: Matrix) -> None:
         index.reading(file).search(query, None, 5)
 
 
-def test_the_codes_of_few_visible_records_are_copied_once_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_visible_records_get_codes_of_their_own_once_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clustered(20_000, 32)
     index, exact, file = filled(vectors)
     copied: list[int] = []
-    real = Codes.subset
+    real = CompactIndex._coded_anew
 
-    def subset(self: Codes, nodes: Any) -> Codes:
-        copied.append(len(nodes))
-        return real(self, nodes)
+    def coded_anew(self: CompactIndex, keys: Any) -> Any:
+        searched = real(self, keys)
+        copied.append(len(searched.keys))
+        return searched
 
-    monkeypatch.setattr(Codes, "subset", subset)
+    monkeypatch.setattr(CompactIndex, "_coded_anew", coded_anew)
     few = [np.arange(start, 20_000, 61) for start in range(10)]
     for _ in range(2):
         for visible in few[:8]:

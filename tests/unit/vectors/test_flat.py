@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from twofold.errors import InvalidVectorError
-from twofold.vectors import ExactIndex, FlatIndex, empty_index, faiss_library, flat, index_in_use
-from twofold.vectors.codes import Codes
+from twofold.vectors import ExactIndex, FlatIndex, codes, empty_index, faiss_library, flat, index_in_use
+from twofold.vectors.codes import TOGETHER
 
 pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
 
@@ -127,16 +127,25 @@ def test_what_is_new_is_found_before_it_has_a_code_and_after() -> None:
     assert codes.count == 4000
 
 
-def test_codes_are_made_anew_where_numbers_do_not_fit_in() -> None:
-    vectors = clustered(3000, 32)
+def test_codes_are_made_anew_where_vectors_are_of_another_kind() -> None:
+    centre = 5 * np.eye(32, dtype=np.float32)[0]
+    vectors = centre + clustered(3000, 32)
     index, exact = filled(vectors)
     before = index.codes
-    axis = np.eye(32, dtype=np.float32)[np.arange(400) % 32] + np.float32(1e-4) * clustered(400, 32, seed=2)
+    others = clustered(400, 32, seed=2) - centre
     new = np.arange(3000, 3400)
-    index, exact = index.updated(NONE, new, axis).prepared(), exact.updated(NONE, new, axis)
+    index, exact = index.updated(NONE, new, others).prepared(), exact.updated(NONE, new, others)
     assert index.codes is not before
-    assert_same(index, exact, axis[3], limit=20)
+    assert index.codes is not None
+    assert index.codes.coding.fits(others / np.linalg.norm(others, axis=1, keepdims=True)).all()
+    assert_same(index, exact, others[3], limit=20)
     assert_same(index, exact, vectors[3], limit=20)
+    more = clustered(320, 32, seed=3)
+    new, made = np.arange(3400, 3720), index.codes
+    index, exact = index.updated(NONE, new, more).prepared(), exact.updated(NONE, new, more)
+    assert index.codes is made
+    assert made.count == 3720 // TOGETHER * TOGETHER
+    assert_same(index, exact, more[3], limit=20)
 
 
 def test_deletes_shift_nothing() -> None:
@@ -203,7 +212,7 @@ def test_a_failure_of_faiss_is_told_and_a_scan_stands_in(monkeypatch: pytest.Mon
     def fail(*_: Any) -> None:
         raise RuntimeError("out of luck")
 
-    monkeypatch.setattr(Codes, "_append", fail)
+    monkeypatch.setattr(codes, "_append", fail)
     vectors = clustered(3000, 16)
     index, exact = filled(vectors)
     assert "out of luck" in str(index.problem)

@@ -213,8 +213,9 @@ class VectorIndexes:
         with self._sessions() as connection, reading_through(connection):
             head = read_head(connection)
             try:
-                batches = _stored_vectors(connection, head, "vectors v WHERE", ())
-                index = CompactIndex.built(_dimension(head), batches, stopping)
+                index = CompactIndex.built(
+                    _dimension(head), lambda: _stored_vectors(connection, head, "vectors v WHERE", ()), stopping
+                )
             except (RuntimeError, MemoryError):  # FAISS's own: the vectors themselves then have to do
                 self._failed = True
                 return None

@@ -173,12 +173,12 @@ def test_closing_does_not_wait_for_all_of_it(path: Path, monkeypatch: pytest.Mon
 
     def built(dimension: int, batches: Any, stop: Any) -> Any:
         def endless() -> Iterator[Any]:
-            batch = next(iter(batches))
+            batch = next(iter(batches()))
             while True:
                 begun.set()
                 yield batch
 
-        return real(dimension, endless(), stop)
+        return real(dimension, endless, stop)
 
     monkeypatch.setattr(CompactIndex, "built", built)
     with opened(path) as store:
