@@ -134,8 +134,9 @@ class StoreSettings:
     the question is given that alone. Default: ``HYDE_PROMPT``."""
     index: Literal["auto", "exact", "sqlite-vec", "faiss-flat", "faiss-hnsw", "faiss-ivf"] = "auto"
     """What finds the nearest vectors; any file can be opened with any. ``exact``, ``sqlite-vec`` (extra
-    ``sqlite-vec``) and ``faiss-flat`` (extra ``faiss``) give the same hits; ``faiss-hnsw`` and ``faiss-ivf`` may miss
-    a few. One that cannot be loaded is replaced by the exact scan, and each search says so.
+    ``sqlite-vec``) and ``faiss-flat`` (extra ``faiss``; but for a chance of one in a million searches) give the same
+    hits; ``faiss-hnsw`` and ``faiss-ivf`` may miss a few. One that cannot be loaded is replaced by the exact scan, and
+    each search says so.
     Default: ``auto``, ``exact`` and from 2,048 vectors on ``faiss-flat`` if FAISS is installed."""
     keyword_index_from: int | None = 2_000
     """How many records a file must have, at least 1, for its words to be kept in memory too: a second search begins to

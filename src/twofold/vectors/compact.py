@@ -256,7 +256,7 @@ class CompactIndex(SearchedAlone):
         return mask if self._alive is None else mask & self._alive
 
     def _searched(self, visible_keys: Keys | None) -> Searched:
-        """The codes of the visible records: of few of them a copy, which is kept for who asks again."""
+        """The codes of the visible records: few of them get their own, which are kept for who asks again."""
         if visible_keys is None:
             return Searched(self._codes, self._keys, self._alive)
         if len(visible_keys) > _SUBSET_SHARE * len(self._keys):

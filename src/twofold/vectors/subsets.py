@@ -1,4 +1,4 @@
-"""The codes of few records, copied: for the callers who see but these."""
+"""Codes of few records, made for the callers who see but these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twofold.vectors.protocol import Keys
 __all__ = ["Searched", "Subsets"]
 
 _KEPT: Final = 8
-"""How many such copies are kept."""
+"""How many times such codes are kept."""
 
 
 class Searched(NamedTuple):
@@ -41,7 +41,7 @@ class Searched(NamedTuple):
 
 
 class Subsets:
-    """The codes of few records each, for the callers that asked last; each is known by its own list of keys."""
+    """Codes of few records each, for the callers that asked last; each is known by its own list of keys."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,14 +53,14 @@ class Subsets:
         with self._lock:
             return sum(each.codes.nbytes + each.keys.nbytes for _, each in self._kept.values())
 
-    def of(self, visible_keys: Keys, copied: Callable[[Keys], Searched]) -> Searched:
+    def of(self, visible_keys: Keys, make: Callable[[Keys], Searched]) -> Searched:
         """Those of these records, from before or made now."""
         with self._lock:
             kept = self._kept.get(id(visible_keys))
             if kept is not None and kept[0]() is visible_keys:
                 self._kept.move_to_end(id(visible_keys))
                 return kept[1]
-        made = copied(visible_keys)
+        made = make(visible_keys)
         with self._lock:
             self._kept[id(visible_keys)] = weakref.ref(visible_keys), made
             self._kept.move_to_end(id(visible_keys))
