@@ -25,7 +25,8 @@ Nodes = npt.NDArray[np.int64]
 
 TOGETHER: Final = 32
 """How many codes FAISS interleaves; behind a smaller group nothing can be appended."""
-_BLOCK: Final = 1024
+_BLOCK: Final = 256
+"""How many are coded at a time: so many take a few hundred KB."""
 
 
 class Proposed(NamedTuple):

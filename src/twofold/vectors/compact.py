@@ -36,7 +36,7 @@ Stored: TypeAlias = Callable[[Keys], tuple[Keys, Floats]]
 
 _FOLDED: Final = 1024
 """From how many new vectors on they get codes."""
-_SAMPLE: Final = 20_480
+_SAMPLE: Final = 8192
 """How many vectors say where the centre of all is; a few that lie far from it stay beside the codes."""
 _FAR_SHARE: Final = 0.05
 """If a larger share of any later ones lies far from it, they are of another kind: all get codes without a centre."""
@@ -343,6 +343,8 @@ def _gathered(batches: Iterable[tuple[Keys, Floats]], count: int) -> Iterator[tu
 
 def _units(vectors: Floats) -> Floats:
     """The same at a length of 1."""
-    wide = vectors.astype(np.float64)
-    wide /= np.sqrt(np.add.reduce(wide * wide, axis=1))[:, np.newaxis]
-    return wide.astype(np.float32)
+    units = np.empty(vectors.shape, dtype=np.float32)
+    for start in range(0, len(vectors), _BLOCK // 4):
+        wide = vectors[start : start + _BLOCK // 4].astype(np.float64)
+        units[start : start + len(wide)] = wide / np.sqrt(np.add.reduce(wide * wide, axis=1))[:, np.newaxis]
+    return units

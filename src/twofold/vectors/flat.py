@@ -33,9 +33,9 @@ _TAIL: Final = 256
 """How many new rows are looked at beside the codes before they get codes of their own."""
 _MOST_FETCHED: Final = 8192
 """How many neighbours are fetched at most."""
-_SAMPLE: Final = 20_000
+_SAMPLE: Final = 1024
 """How many vectors say where the centre of all is."""
-_BLOCK: Final = 1024
+_BLOCK: Final = 256
 
 
 class FlatIndex(SearchedAlone):
