@@ -47,7 +47,8 @@ def _small_structures() -> Any:
         patch.setattr(flat, "_LEAST_VISIBLE", 40)
         patch.setattr(proposals, "_LEAST_FETCHED", 4)
         patch.setattr(flat, "_TAIL", 16)
-        patch.setattr(compact, "_FOLDED", 16)
+        patch.setattr(compact, "_FOLDED", 64)
+        patch.setattr(compact, "_FEW_BYTES", 4 * DIMENSION * 200)
         yield
 
 

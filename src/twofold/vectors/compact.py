@@ -17,6 +17,7 @@ from twofold.vectors.checks import as_vector
 from twofold.vectors.codes import TOGETHER, Codes
 from twofold.vectors.coding import Coding
 from twofold.vectors.exact import ExactIndex
+from twofold.vectors.flat import FlatIndex
 from twofold.vectors.proposals import merged, nearest_by_codes
 from twofold.vectors.protocol import Floats, Found, Keys, Scores, SearchedAlone
 from twofold.vectors.scoring import (
@@ -27,7 +28,7 @@ from twofold.vectors.scoring import (
     membership,
     places_of,
 )
-from twofold.vectors.subsets import Searched, Subsets
+from twofold.vectors.subsets import Subsets
 
 __all__ = ["CompactIndex", "Stored"]
 
@@ -42,10 +43,8 @@ _FAR_SHARE: Final = 0.05
 """If a larger share of any later ones lies far from it, they are of another kind: all get codes without a centre."""
 _MOST_FETCHED: Final = 32_768
 """How many neighbours are fetched at most; beyond, every vector is read."""
-_SUBSET_SHARE: Final = 0.02
-"""Up to this share of visible records they get codes of their own: else all codes are scanned, whether they count or
-not.
-"""
+_FEW_BYTES: Final = 32 * 1024 * 1024
+"""If the vectors of all visible records take no more, they are kept in memory for who asks again."""
 _BLOCK: Final = 4096
 
 
@@ -213,23 +212,25 @@ class CompactIndex(SearchedAlone):
             InvalidVectorError: a query is zero, not finite or of another length.
         """
         checked = [as_vector(query, self.dimension, "the query vector") for query in queries]
-        searched = self._searched(visible_keys)
+        if visible_keys is not None and 4 * self.dimension * len(visible_keys) <= _FEW_BYTES:
+            return self._subsets.of(visible_keys, self._of_few).search_many(checked, None, limit)
         recent = self._recent.search_many(checked, visible_keys, limit)
-        size = searched.size
+        among = self._alive if visible_keys is None else self._coded_of(visible_keys)
+        size = len(self._keys) if among is None else int(np.count_nonzero(among))
         if limit < 1 or not size:
             return recent
         found = nearest_by_codes(
-            searched.codes,
-            len(searched.keys),
-            searched.among,
+            self._codes,
+            len(self._keys),
+            among,
             checked,
             limit,
             most=min(_MOST_FETCHED, size - 1),
-            scored=lambda asked, nodes: self._scored(asked, [np.sort(searched.keys[own]) for own in nodes], limit),
+            scored=lambda asked, nodes: self._scored(asked, [np.sort(self._keys[own]) for own in nodes], limit),
         )
         unsettled = [number for number, each in enumerate(found) if each is None]
         if unsettled:
-            everything = [np.sort(searched.visible_keys)] * len(unsettled)
+            everything = [np.sort(self._keys if among is None else self._keys[among])] * len(unsettled)
             rest = self._scored([checked[number] for number in unsettled], everything, limit)
             for number, each in zip(unsettled, rest, strict=True):
                 found[number] = each
@@ -255,22 +256,12 @@ class CompactIndex(SearchedAlone):
             mask = membership(self._keys, visible_keys)
         return mask if self._alive is None else mask & self._alive
 
-    def _searched(self, visible_keys: Keys | None) -> Searched:
-        """The codes of the visible records: few of them get their own, which are kept for who asks again."""
-        if visible_keys is None:
-            return Searched(self._codes, self._keys, self._alive)
-        if len(visible_keys) > _SUBSET_SHARE * len(self._keys):
-            return Searched(self._codes, self._keys, self._coded_of(visible_keys))
-        return self._subsets.of(visible_keys, self._coded_anew)
-
-    def _coded_anew(self, visible_keys: Keys) -> Searched:
-        """Codes of the vectors of these records, which are read for that."""
-        keys = [self._keys[:0]]
-        codes = Codes(self._codes.coding)
-        for own, vectors in _gathered(self._read(np.unique(self._keys[self._coded_of(visible_keys)])), _BLOCK):
-            codes.add(codes.count, _units(vectors))
-            keys.append(own)
-        return Searched(codes, np.concatenate(keys))
+    def _of_few(self, visible_keys: Keys) -> FlatIndex:
+        """An index of the vectors of these records, which are read for that."""
+        index = FlatIndex.empty(self.dimension, room=len(visible_keys))
+        for keys, vectors in self._read(visible_keys):
+            index = index.updated(keys[:0], keys, vectors)
+        return index.prepared()
 
     def _scored(self, queries: Sequence[Floats], keys: Sequence[Keys], limit: int) -> list[Found]:
         """For each query the best of its records (sorted) by their stored vectors, which are read once for all

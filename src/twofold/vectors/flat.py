@@ -137,12 +137,22 @@ class FlatIndex(SearchedAlone):
             )
 
     def _coded(self) -> FlatIndex:
-        """The same index with codes of their own for its rows."""
+        """The same index with codes of their own for its rows: around their centre, or if some are of another kind,
+        around none.
+        """
         step = -(-self._rows.size // _SAMPLE)
-        codes = Codes(Coding.for_such(self._rows.unit_vectors(slice(0, self._rows.size, step))))
+        centred = Coding.for_such(self._rows.unit_vectors(slice(0, self._rows.size, step)))
+        codes = self._codes_by(centred) or self._codes_by(Coding.plain(self.dimension))
+        return FlatIndex(self._rows, codes, 0 if codes is None else codes.count)
+
+    def _codes_by(self, coding: Coding) -> Codes | None:
+        """Codes of all rows; None if some do not fit in."""
+        codes = Codes(coding)
         for block in self._blocks(0):
+            if not coding.fits(block).all():
+                return None
             codes.add(codes.count, block)
-        return FlatIndex(self._rows, codes, codes.count)
+        return codes
 
     def _blocks(self, start: int) -> Iterator[Floats]:
         """The rows from ``start`` on at a length of 1, some thousand at a time, as far as they fill whole groups."""

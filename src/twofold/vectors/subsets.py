@@ -1,4 +1,4 @@
-"""Codes of few records, made for the callers who see but these."""
+"""The vectors of few records in memory, for the callers who see but these."""
 
 from __future__ import annotations
 
@@ -6,55 +6,32 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from twofold.vectors.codes import Codes
+from twofold.vectors.flat import FlatIndex
 from twofold.vectors.protocol import Keys
 
-__all__ = ["Searched", "Subsets"]
+__all__ = ["Subsets"]
 
-_KEPT: Final = 8
-"""How many times such codes are kept."""
-
-
-class Searched(NamedTuple):
-    """What a search looks through."""
-
-    codes: Codes
-    keys: Keys
-    """By code, its record."""
-    among: npt.NDArray[np.bool_] | None = None
-    """By code, whether it counts; None: all do."""
-
-    @property
-    def size(self) -> int:
-        """How many count."""
-        return len(self.keys) if self.among is None else int(np.count_nonzero(self.among))
-
-    @property
-    def visible_keys(self) -> Keys:
-        """The records of those."""
-        return self.keys if self.among is None else self.keys[self.among]
+_KEPT_BYTES: Final = 64 * 1024 * 1024
+"""How much memory they may take together."""
 
 
 class Subsets:
-    """Codes of few records each, for the callers that asked last; each is known by its own list of keys."""
+    """Indexes of few records each, for the callers that asked last; each is known by its own list of keys."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[int, tuple[weakref.ref[Keys], Searched]] = OrderedDict()  # the last used last
+        self._kept: OrderedDict[int, tuple[weakref.ref[Keys], FlatIndex]] = OrderedDict()  # the last used last
 
     @property
     def nbytes(self) -> int:
         """About how much memory they take."""
         with self._lock:
-            return sum(each.codes.nbytes + each.keys.nbytes for _, each in self._kept.values())
+            return sum(index.nbytes for _, index in self._kept.values())
 
-    def of(self, visible_keys: Keys, make: Callable[[Keys], Searched]) -> Searched:
-        """Those of these records, from before or made now."""
+    def of(self, visible_keys: Keys, make: Callable[[Keys], FlatIndex]) -> FlatIndex:
+        """That of these records, from before or made now."""
         with self._lock:
             kept = self._kept.get(id(visible_keys))
             if kept is not None and kept[0]() is visible_keys:
@@ -64,6 +41,7 @@ class Subsets:
         with self._lock:
             self._kept[id(visible_keys)] = weakref.ref(visible_keys), made
             self._kept.move_to_end(id(visible_keys))
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            left = sum(index.nbytes for _, index in self._kept.values())
+            while left > _KEPT_BYTES:
+                left -= self._kept.popitem(last=False)[1][1].nbytes
         return made

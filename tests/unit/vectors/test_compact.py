@@ -10,11 +10,14 @@ import numpy.typing as npt
 import pytest
 
 from twofold.errors import InvalidVectorError
-from twofold.vectors import CompactIndex, ExactIndex, faiss_library
+from twofold.vectors import CompactIndex, ExactIndex, compact, faiss_library, subsets
+from twofold.vectors.codes import TOGETHER
 
 pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
 
 NONE = np.empty(0, dtype=np.int64)
+CENTRE = 5 * np.eye(32, dtype=np.float32)[0]
+"""Where vectors lie that have much in common."""
 Matrix = npt.NDArray[np.float32]
 
 
@@ -68,19 +71,31 @@ def test_it_finds_what_a_scan_finds_and_reads_few() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.9])
-def test_among_the_visible(share: float) -> None:
+@pytest.mark.parametrize("few", [0, 4 * 32 * 100, 4 * 32 * 8000])
+def test_among_the_visible(monkeypatch: pytest.MonkeyPatch, few: int, share: float) -> None:
+    monkeypatch.setattr(compact, "_FEW_BYTES", few)
     index, exact, file = filled(clustered(8000))
     visible = np.flatnonzero(np.random.default_rng(1).random(8000) < share)
     for query in clustered(5, seed=3):
         assert_same(index, file, exact, query, visible)
 
 
-def test_numbers_that_no_code_is_large_enough_for_stand_beside_them() -> None:
-    vectors = clustered(25_000)
-    vectors[24_000:] = np.eye(32, dtype=np.float32)[np.arange(1000) % 32] + np.float32(0.01) * vectors[24_000:]
+def test_a_few_far_from_the_others_stand_beside_the_codes() -> None:
+    vectors = CENTRE + clustered(9000)
+    vectors[8500:8550] = -vectors[8500:8550]
     index, exact, file = filled(vectors)
-    assert_same(index, file, exact, vectors[24_005])
-    assert_same(index, file, exact, vectors[5])
+    assert f"recent={50 + (9000 - 8192 - 50) % TOGETHER}" in repr(index)
+    for query in (vectors[8505], vectors[5], clustered(1, seed=9)[0]):
+        assert_same(index, file, exact, query)
+
+
+def test_where_many_come_that_are_far_from_the_first_all_get_codes() -> None:
+    vectors = CENTRE + clustered(12_000)
+    vectors[9000:] = clustered(3000, seed=5)
+    index, exact, file = filled(vectors)
+    assert f"recent={(12_000 - 8192) % TOGETHER}" in repr(index)
+    for query in (vectors[10_000], vectors[5], -vectors[5]):
+        assert_same(index, file, exact, query)
 
 
 def test_changes_are_seen_before_and_after_they_have_codes() -> None:
@@ -98,16 +113,16 @@ def test_changes_are_seen_before_and_after_they_have_codes() -> None:
         assert_same(index, file, exact, vectors[gone[0]])
 
 
-def test_what_fits_in_no_code_keeps_its_numbers_when_the_others_get_theirs() -> None:
-    vectors = clustered(4000)
+def test_what_is_too_far_for_a_code_keeps_its_numbers_when_the_others_get_theirs() -> None:
+    vectors = CENTRE + clustered(4000)
     index, exact, file = filled(vectors)
     new = np.arange(4000, 5500)
-    more = clustered(1500, seed=4)
-    more[::5] = np.eye(32, dtype=np.float32)[new[::5] % 32] + np.float32(0.01) * more[::5]
+    more = CENTRE + clustered(1500, seed=4)
+    more[::5] = -more[::5]
     file.keys, file.vectors = np.arange(5500), np.concatenate([vectors, more])
     index, exact = index.updated(NONE, new, more), exact.updated(NONE, new, more)
     folded = index.prepared()
-    assert folded is not index
+    assert f"recent={300 + (1200 + 4000 % TOGETHER) % TOGETHER}" in repr(folded)
     for query in (more[5], more[6], more[10] + more[15]):
         assert_same(folded, file, exact, query)
 
@@ -158,32 +173,34 @@ def test_a_query_that_is_none(query: Matrix) -> None:
         index.reading(file).search(query, None, 5)
 
 
-def test_few_visible_records_get_codes_of_their_own_once_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_vectors_of_few_visible_records_are_read_once_for_who_asks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = clustered(20_000, 32)
     index, exact, file = filled(vectors)
-    copied: list[int] = []
-    real = CompactIndex._coded_anew
+    read: list[int] = []
+    real = CompactIndex._of_few
 
-    def coded_anew(self: CompactIndex, keys: Any) -> Any:
-        searched = real(self, keys)
-        copied.append(len(searched.keys))
-        return searched
+    def of_few(self: CompactIndex, keys: Any) -> Any:
+        read.append(len(keys))
+        return real(self, keys)
 
-    monkeypatch.setattr(CompactIndex, "_coded_anew", coded_anew)
     few = [np.arange(start, 20_000, 61) for start in range(10)]
+    monkeypatch.setattr(CompactIndex, "_of_few", of_few)
+    monkeypatch.setattr(compact, "_FEW_BYTES", 4 * 32 * len(few[0]))
+    monkeypatch.setattr(subsets, "_KEPT_BYTES", 8 * real(index.reading(file), few[0]).nbytes)
     for _ in range(2):
         for visible in few[:8]:
             for query in vectors[:3]:
                 assert_same(index, file, exact, query, visible)
-    assert copied == [len(visible) for visible in few[:8]]
+    assert read == [len(visible) for visible in few[:8]]
     assert_same(index, file, exact, vectors[0], few[8])  # one more than are kept: the first goes
     assert_same(index, file, exact, vectors[0], few[1])
     assert_same(index, file, exact, vectors[0], few[0])
-    assert copied[8:] == [len(few[8]), len(few[0])]
+    assert read[8:] == [len(few[8]), len(few[0])]
     many = np.arange(0, 20_000, 40)
     assert_same(index, file, exact, vectors[0], many)
-    assert len(copied) == 10
+    assert len(read) == 10
     gone = index.updated(few[1][:100], NONE, np.empty((0, 32), dtype=np.float32))
     left = exact.updated(few[1][:100], NONE, np.empty((0, 32), dtype=np.float32))
+    file.keys, file.vectors = np.delete(file.keys, few[1][:100]), np.delete(file.vectors, few[1][:100], axis=0)
     assert_same(gone, file, left, vectors[0], few[1])
-    assert copied[10:] == [len(few[1]) - 100]
+    assert read[10:] == [len(few[1])]

@@ -140,7 +140,7 @@ def test_codes_are_made_anew_where_vectors_are_of_another_kind() -> None:
     assert index.codes.coding.fits(others / np.linalg.norm(others, axis=1, keepdims=True)).all()
     assert_same(index, exact, others[3], limit=20)
     assert_same(index, exact, vectors[3], limit=20)
-    more = clustered(320, 32, seed=3)
+    more = 0.1 * clustered(320, 32, seed=3) - 3 * centre
     new, made = np.arange(3400, 3720), index.codes
     index, exact = index.updated(NONE, new, more).prepared(), exact.updated(NONE, new, more)
     assert index.codes is made
