@@ -137,7 +137,7 @@ class StoreSettings:
     ``sqlite-vec``) and ``faiss-flat`` (extra ``faiss``; but for a chance of one in a million searches) give the same
     hits; ``faiss-hnsw`` and ``faiss-ivf`` may miss a few. One that cannot be loaded is replaced by the exact scan, and
     each search says so.
-    Default: ``auto``, ``exact`` and from 2,048 vectors on ``faiss-flat`` if FAISS is installed."""
+    Default: ``auto``, ``exact`` and from 4,096 vectors on ``faiss-flat`` if FAISS is installed."""
     keyword_index_from: int | None = 2_000
     """How many records a file must have, at least 1, for its words to be kept in memory too: a second search begins to
     read them in the background, and answers are then the same ones many times sooner, at some ten bytes for each

@@ -23,9 +23,9 @@ from twofold.vectors.protocol import Floats, Found, Keys, Rows, Scores, Searched
 
 __all__ = ["FlatIndex"]
 
-LEAST_ROWS: Final = 2048
-"""From how many vectors on there are codes; below, numpy is as quick (``python -m tests.benchmarks indexes``)."""
-_LEAST_VISIBLE: Final = 1024
+LEAST_ROWS: Final = 4096
+"""From how many vectors on there are codes; below, numpy is quicker."""
+_LEAST_VISIBLE: Final = 2048
 """Of fewer visible rows each is looked at."""
 _LEAST_SHARE: Final = 0.01
 """Of a smaller share of visible rows too: all codes are scanned, whether they count or not."""

@@ -10,13 +10,21 @@ import numpy.typing as npt
 import pytest
 
 from twofold.errors import InvalidVectorError
-from twofold.vectors import ExactIndex, FlatIndex, codes, empty_index, faiss_library, flat, index_in_use
+from twofold.vectors import ExactIndex, FlatIndex, choice, codes, empty_index, faiss_library, flat, index_in_use
 from twofold.vectors.codes import TOGETHER
 
 pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
 
+
 NONE = np.empty(0, dtype=np.int64)
 Matrix = npt.NDArray[np.float32]
+
+
+@pytest.fixture(autouse=True)
+def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (flat, choice):
+        monkeypatch.setattr(module, "LEAST_ROWS", 2000)
+    monkeypatch.setattr(flat, "_LEAST_VISIBLE", 1000)
 
 
 def clustered(count: int, dimension: int, seed: int = 0) -> Matrix:
