@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from tests.benchmarks.goals import GOALS, SIZES
-from tests.benchmarks.peers import BESIDE, PEERS
+from tests.benchmarks.peers import APPROXIMATE, BESIDE, PEERS
 
 __all__ = ["PAGE", "write_growth"]
 
@@ -142,13 +142,15 @@ def _plot(runs: Sequence[Run], to: Path) -> list[str]:
 def _rivals(run: Run) -> list[str]:
     """What rivals took for the same questions, and which were left out and why."""
     rows = []
-    for name in (BESIDE, *PEERS):
+    for name in (BESIDE, APPROXIMATE, *PEERS):
         found = run["rows"].get(name)
         if found is None:
             continue
         remarks = [found["remark"]] if "remark" in found else []
         if "recall@10" in found:
             remarks.append(f"recall@10 {_said(found['recall@10'])}")
+        if name == APPROXIMATE:
+            remarks.append(f"of its hits, those of the row above: {_said(found['the same hits, share'])}")
         columns = (_CPU, _CLOCK, "hybrid is faster, times", "ready after, s", "memory, MB")
         rows.append([name, *(_said(found[each]) if each in found else "–" for each in columns), "; ".join(remarks)])
     if not rows:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tests.benchmarks.data import make_vectors
 from tests.benchmarks.timing import interleaved
 
-from twofold import Access, F, StoreSettings
+from twofold import Access, F, SearchParams, StoreSettings
 from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.config import INDEXES
@@ -24,7 +24,7 @@ from twofold.testing.records import make_vectors as vectors_of
 
 __all__ = ["compare"]
 
-POOL = 100
+POOL = SearchParams().pool
 EVERYTHING = Visibility(Access.everything(), NEW_YEAR)
 TENTH = Visibility(Access.everything(), NEW_YEAR, F("tenth") == 0)
 HUNDREDTH = Visibility(Access.everything(), NEW_YEAR, F("hundredth") == 0)

@@ -15,7 +15,7 @@ import numpy as np
 from tests.benchmarks.data import Corpus
 from tests.benchmarks.rivals import ensemble_retriever
 
-__all__ = ["BESIDE", "PEERS", "Built", "Peer"]
+__all__ = ["APPROXIMATE", "BESIDE", "INDEXED_FROM", "PEERS", "Built", "Peer"]
 
 Built: TypeAlias = tuple[Callable[[int], Any], Callable[[Any], list[int]]]
 """Asks the question of a number; and tells the numbers of the records in an answer."""
@@ -23,9 +23,12 @@ Built: TypeAlias = tuple[Callable[[int], Any], Callable[[Any], list[int]]]
 BESIDE: Final = "hybrid, beside the rivals"
 """The row of twofold's hybrid search in the run with the rivals."""
 
+APPROXIMATE: Final = 'the same, index="faiss-ivf"'
+"""The row of the same with an index that may miss a neighbour."""
+
 _HITS: Final = 10
 _BATCH: Final = 1000
-_INDEXED_FROM: Final = 50_000
+INDEXED_FROM: Final = 50_000
 """Records from which on LanceDB gets an index over its vectors, as it advises; below it compares with all of them."""
 
 
@@ -63,7 +66,7 @@ def _lancedb(corpus: Corpus, folder: Path) -> Built:
             table.add(rows)
     assert table is not None
     table.create_fts_index("text")
-    if len(corpus.texts) >= _INDEXED_FROM:
+    if len(corpus.texts) >= INDEXED_FROM:
         table.create_index(metric="dot", index_type="IVF_HNSW_SQ", vector_column_name="vector")
     table.optimize()
     reranker = RRFReranker()

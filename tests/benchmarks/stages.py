@@ -15,7 +15,7 @@ import numpy as np
 from tests.benchmarks.baselines import BareFile
 from tests.benchmarks.collection import Collection, best_cosines, recall
 from tests.benchmarks.measuring import Contestant, Taken, in_turns, row, timed, times_faster, times_sooner
-from tests.benchmarks.peers import BESIDE, PEERS
+from tests.benchmarks.peers import APPROXIMATE, BESIDE, INDEXED_FROM, PEERS
 from tests.benchmarks.pipeline import PlainPipeline, flat_index
 from tests.benchmarks.stores import (
     HUNDREDTH,
@@ -28,7 +28,7 @@ from tests.benchmarks.stores import (
     settle,
 )
 
-from twofold import Access, HybridStore
+from twofold import Access, HybridStore, SearchParams
 from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.keyword import match_expression
 from twofold.text import Analyzer
@@ -54,7 +54,7 @@ _TOP: Final = 30
 _NEAREST: Final = 10
 _ROUNDS: Final = 10
 """How often a batch of all questions is asked."""
-_POOL: Final = 100
+_POOL: Final = SearchParams().pool
 """What a leg gives by default."""
 _AT_A_TURN: Final = 5
 """Questions that a process answers before it is another's turn: one that has just been woken has cold caches, which
@@ -113,15 +113,25 @@ def hybrids(collection: Collection, path: Path) -> Report:
 
 
 def beside_rivals(collection: Collection, path: Path, rivals: Mapping[str, Contestant], questions: int) -> Report:
-    """Hybrid search beside rivals of other processes, all answering the first so many questions."""
-    with open_store(path, collection) as store:
-        settle(store, collection)
-        own = timed(searching(store, collection), numbers_of)
-        taken = in_turns({BESIDE: own, **rivals}, questions, at_a_turn=_AT_A_TURN)
+    """Hybrid search beside rivals of other processes, all answering the first so many questions; and from where on
+    rivals take an index that may miss a neighbour, with such a one too.
+    """
+    contestants: dict[str, Contestant] = dict(rivals)
+    with ExitStack() as stack:
+        indexes = {BESIDE: "auto"} | ({APPROXIMATE: "faiss-ivf"} if collection.records >= INDEXED_FROM else {})
+        for name, index in indexes.items():
+            store = stack.enter_context(open_store(path, collection, index=index))
+            settle(store, collection)
+            contestants[name] = timed(searching(store, collection), numbers_of)
+        taken = in_turns(contestants, questions, at_a_turn=_AT_A_TURN)
     report = {BESIDE: row(taken[BESIDE])}
-    for name in rivals:
+    for name in contestants.keys() - {BESIDE}:
         report[name] = row(taken[name], **{"hybrid is faster, times": times_faster(taken[name], taken[BESIDE])})
-        if PEERS[name].by_vector_alone:
+        if name == APPROXIMATE:
+            both = zip(taken[name], taken[BESIDE], strict=True)
+            same = [len({*one.found} & {*other.found}) / len(other.found) for one, other in both]
+            report[name]["the same hits, share"] = sum(same) / len(same)
+        elif PEERS[name].by_vector_alone:
             report[name]["recall@10"] = recall(
                 collection, _by_question(taken[name]), best_cosines(collection, _NEAREST)
             )
