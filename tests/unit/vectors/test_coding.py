@@ -116,6 +116,9 @@ def test_what_is_said_is_not_much_more_than_what_is() -> None:
     # A vector loses about 12 % of its length, in any direction: 0.12 / √384 of a product with the query.
     assert float(off.std()) == pytest.approx(0.12 / 384**0.5, rel=0.15)
     assert np.abs(off).max() < proposed.across < 10 * off.std()
+    assert 0.04 < proposed.across < 0.06  # docs/explanation/vector-codes.md says so, and the next two
+    assert 0 < proposed.losses.short < 0.06
+    assert (1 - 0.37**2) ** (382 / 2) < 1e-12
 
 
 def test_few_that_lose_much_weigh_less_than_many_that_lose_little() -> None:
