@@ -139,6 +139,7 @@ def _stages(collection: Collection, path: Path) -> list[tuple[str, Callable[[], 
         ("the same hits", lambda: stages.same_hits(collection, path)),
         ("opening", lambda: opening(collection, path, _OPENINGS if collection.records >= _FEW else 1)),
         ("memory", lambda: memory(collection, path)),
+        ("touches", lambda: stages.touching(collection, path)),
     ]
 
 

@@ -5,10 +5,12 @@ All contestants of a stage answer the same questions in the same run and take tu
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -43,6 +45,7 @@ __all__ = [
     "keyword_leg",
     "one_by_one",
     "same_hits",
+    "touching",
     "vector_leg",
     "words",
 ]
@@ -56,6 +59,7 @@ _ROUNDS: Final = 10
 """How often a batch of all questions is asked."""
 _POOL: Final = SearchParams().pool
 """What a leg gives by default."""
+_TOUCHES: Final = 2000
 _AT_A_TURN: Final = 5
 """Questions that a process answers before it is another's turn: one that has just been woken has cold caches, which
 would count most against the quickest."""
@@ -328,6 +332,20 @@ def one_by_one(collection: Collection, path: Path, count: int) -> Report:
         ),
         "bare insert, one by one": row(other),
     }
+
+
+def touching(collection: Collection, path: Path) -> Report:
+    """What it takes a search to note that its hits were used; they are written later."""
+    with open_store(path, collection) as store:
+        hits = store.search(collection.questions.mixed[0], vector=collection.query_vectors[0])
+        keys, now = [int(number) + 1 for number in numbers_of(hits)], datetime.now(UTC)
+        touches = store._parts.touches
+        spent = []
+        for _ in range(_TOUCHES):
+            started = perf_counter()
+            touches.add(keys, now)
+            spent.append(perf_counter() - started)
+    return {"touch of a search's hits": {"p50, µs": 1e6 * statistics.median(spent)}}
 
 
 def _nothing(_: object) -> list[int]:
