@@ -7,6 +7,7 @@ could not, is known too.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -52,10 +53,21 @@ class Proposed(NamedTuple):
 
     def at_least(self, cosine: float, after: int) -> Nodes:
         """Those behind the first ``after`` whose cosine can be so large."""
+        return self.nodes[after:][self.products[after:-1] >= self._least_product(cosine)]
+
+    def expected(self, cosine: float) -> float:
+        """About how many there are whose cosine can be so large, those included that were not fetched: as if behind the
+        last there were as many more again for each further step down in which the last half of them came.
+        """
+        count = len(self.nodes)
+        last, missing = float(self.products[count - 1]), self._least_product(cosine)
+        step = float(self.products[count // 2]) - last
+        return count * 2.0 ** min(64.0, (last - missing) / step) if step > 0 else math.inf
+
+    def _least_product(self, cosine: float) -> float:
         own = cosine - self.question.offset
         share = 1.0 - self.losses.short if own > 0 else 1.0 + self.losses.beyond
-        least = (own * share - self.across) / self.step
-        return self.nodes[after:][self.products[after:-1] >= least]
+        return (own * share - self.across) / self.step
 
 
 class Codes:

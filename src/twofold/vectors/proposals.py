@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -17,6 +18,10 @@ __all__ = ["merged", "nearest_by_codes"]
 _FETCHED: Final = 4
 """How many times as many neighbours are fetched as are asked for."""
 _LEAST_FETCHED: Final = 512
+_MARGIN: Final = 1.25
+"""How many times as many as are expected to be needed are fetched then."""
+_HOPELESS: Final = 8.0
+"""If so many times more would be needed than may be fetched, none are."""
 
 
 def nearest_by_codes(
@@ -31,6 +36,9 @@ def nearest_by_codes(
 ) -> list[Found | None]:
     """For each query the nearest, ties with the last one included; None where the codes do not tell who they are.
 
+    To look at a vector is dear, so those that seem best are looked at first: they say how good another must be to come
+    in. Those that can be so good are looked at once nobody behind what was fetched can.
+
     Args:
         codes: what proposes.
         known: how many of the codes count.
@@ -40,39 +48,50 @@ def nearest_by_codes(
         most: how many may be fetched.
         scored: for each of some queries the ``limit`` best of its nodes, by exact cosine.
     """
-    found: list[Found | None] = [None] * len(queries)
-    waiting = list(range(len(queries)))
     fetched = max(_LEAST_FETCHED, _FETCHED * limit)
-    while waiting and fetched <= most:
-        asked = [queries[number] for number in waiting]
-        proposals = codes.search(asked, known, among, fetched)
-        best = _best_proposed(asked, proposals, limit, scored)
-        for number, proposed, (keys, scores) in zip(waiting, proposals, best, strict=True):
-            if len(keys) >= limit and scores[limit - 1] > proposed.most:
-                found[number] = keys, scores
-        waiting = [number for number in waiting if found[number] is None]
-        fetched *= 4
+    if fetched > most or not queries:
+        return [None] * len(queries)
+    proposals = codes.search(queries, known, among, fetched)
+    best, looked_at = _first(queries, proposals, limit, scored)
+    leasts = [float(scores[limit - 1]) if len(keys) >= limit else -2.0 for keys, scores in best]
+    waiting = [number for number, least in enumerate(leasts) if not proposals[number].most < least]
+    while waiting and fetched < most:
+        needed = max(proposals[number].expected(leasts[number]) for number in waiting)
+        if needed > _HOPELESS * most:
+            break
+        fetched = min(most, max(2 * fetched, math.ceil(_MARGIN * needed)))
+        more = codes.search([queries[number] for number in waiting], known, among, fetched)
+        for number, proposed in zip(waiting, more, strict=True):
+            proposals[number], looked_at[number] = proposed, 0  # what seems equal may have changed places
+        waiting = [number for number in waiting if not proposals[number].most < leasts[number]]
+    settled = [number for number in range(len(queries)) if number not in waiting]
+    others = scored(
+        [queries[number] for number in settled],
+        [proposals[number].at_least(leasts[number], looked_at[number]) for number in settled],
+    )
+    found: list[Found | None] = [None] * len(queries)
+    for number, other in zip(settled, others, strict=True):
+        found[number] = merged(best[number], other, limit)
     return found
 
 
-def _best_proposed(
+def _first(
     queries: Sequence[Floats],
     proposals: Sequence[Proposed],
     limit: int,
     scored: Callable[[Sequence[Floats], Sequence[Nodes]], Sequence[Found]],
-) -> list[Found]:
-    """For each query the best of what is proposed for it. To look at a vector is dear, so those that seem best are
-    looked at first: they say how good another must be to come in.
+) -> tuple[list[Found], list[int]]:
+    """For each query the best of the first proposals, and how many of those that is: ``limit`` of them, or all if these
+    belong to fewer records.
     """
-    found = scored(queries, [proposed.nodes[:limit] for proposed in proposals])
-    others = scored(
-        queries,
-        [
-            proposed.at_least(float(scores[limit - 1]) if len(keys) >= limit else -1.0, limit)
-            for proposed, (keys, scores) in zip(proposals, found, strict=True)
-        ],
-    )
-    return [merged(one, other, limit) for one, other in zip(found, others, strict=True)]
+    looked_at = [min(limit, len(proposed.nodes)) for proposed in proposals]
+    best = list(scored(queries, [proposed.nodes[:limit] for proposed in proposals]))
+    few = [number for number, (keys, _) in enumerate(best) if len(keys) < limit]
+    if few:
+        again = scored([queries[number] for number in few], [proposals[number].nodes for number in few])
+        for number, found in zip(few, again, strict=True):
+            best[number], looked_at[number] = found, len(proposals[number].nodes)
+    return best, looked_at
 
 
 def merged(one: Found, other: Found, limit: int) -> Found:
