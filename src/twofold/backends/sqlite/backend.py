@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -117,17 +117,13 @@ class SqliteBackend:
         """Whether nothing can be written."""
         return self._file.read_only
 
-    @contextmanager
-    def read(self) -> Iterator[SqliteReader]:
+    def read(self) -> AbstractContextManager[SqliteReader]:
         """A snapshot, taken at entry. Sessions belong to one thread, and are not to be nested in a store in memory.
 
         Raises:
             StoreClosedError: the store is closed.
         """
-        with self._file.pool.reader() as connection:
-            yield SqliteReader(connection, self._parts)
-        if self._parts.vectors.indexes.wants_to_be_saved:
-            self._save_index()
+        return self._file.pool.session(self._reader, self._save_wanted_index)
 
     @contextmanager
     def write(self) -> Iterator[SqliteWriter]:
@@ -267,6 +263,13 @@ class SqliteBackend:
                 writer=self._file.pool.writer,
             )
         )
+
+    def _reader(self, connection: Connection) -> SqliteReader:
+        return SqliteReader(connection, self._parts)
+
+    def _save_wanted_index(self) -> None:
+        if self._parts.vectors.indexes.wants_to_be_saved:
+            self._save_index()
 
     def _save_index(self) -> None:
         """Save a built index beside the file, if that can be done at once: it is a cache."""

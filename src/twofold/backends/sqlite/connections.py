@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TypeAlias
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Final, TypeAlias, TypeVar
 
 from twofold.backends.sqlite import forks, pragmas
 from twofold.backends.sqlite.driver import Connection, Driver, load_extension
-from twofold.backends.sqlite.faults import InterruptedStoreError, driver_errors, translating
+from twofold.backends.sqlite.faults import InterruptedStoreError, driver_errors, translate, translating
 from twofold.backends.sqlite.registry import Claim
 from twofold.cancellation import current_cancellation
 from twofold.config import StoreSettings
@@ -23,6 +23,10 @@ SqlFunction: TypeAlias = tuple[str, int, Callable[..., str | int | float | bytes
 
 MEMORY = ":memory:"
 """The name of a database that lives in memory."""
+
+Session = TypeVar("Session")
+
+_READING: Final = "reading the store"
 
 
 def connect(
@@ -90,6 +94,7 @@ class Pool:
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)  # as a context it is a detour to its lock
+        self._waiting = 0  # threads, for the condition
         self._idle: list[Connection] = []
         self._reading: dict[int, int] = {}  # thread → sessions
         self._writing: int | None = None  # thread
@@ -109,8 +114,7 @@ class Pool:
         """Whether ``close`` was called."""
         return self._closed
 
-    @contextmanager
-    def reader(self) -> Iterator[Connection]:
+    def reader(self) -> AbstractContextManager[Connection]:
         """One snapshot, taken at entry and given up at exit. It cannot write.
 
         Fetch all rows of a statement within the block: a cursor that is kept open keeps the snapshot open. Under a
@@ -122,20 +126,18 @@ class Pool:
             StoreBusyError: no connection became free within ``busy_timeout``.
             StoreError: the file was deleted, moved or replaced meanwhile.
         """
-        self._refuse_fork()
-        self._refuse_moved()
-        with translating("reading the store"), self._main_reader() if self._shared else _Reading(self) as connection:
-            cancellation = current_cancellation.get()
-            connection.execute("BEGIN")
-            # A deferred transaction has no snapshot before its first read.
-            connection.execute("SELECT generation FROM state").fetchone()
-            if cancellation is None:
-                yield connection
-                return
-            with cancellation.calling(connection.interrupt):
-                if cancellation.cancelled:
-                    raise InterruptedStoreError("reading the store: it was called off")
-                yield connection
+        return self.session(_with_snapshot)
+
+    def session(
+        self, opened: Callable[[Connection], Session], ended: Callable[[], None] | None = None
+    ) -> AbstractContextManager[Session]:
+        """The same, as what ``opened`` makes of the connection.
+
+        Args:
+            opened: is called at entry, and must read: a deferred transaction has no snapshot before its first read.
+            ended: is called at exit, unless the block raises, when the connection is given back.
+        """
+        return _Reading(self, opened, ended)
 
     @contextmanager
     def writer(self, *, wait: bool = True) -> Iterator[Connection]:
@@ -197,7 +199,7 @@ class Pool:
                 raise StoreError("the store cannot be closed inside one of its own sessions")
             self._closed = True
             self._condition.notify_all()
-            self._condition.wait_for(self._is_idle)
+            self._wait_for(self._is_idle, None)
             self._close_idle()
         if self._claim is not None:
             self._claim.release()
@@ -233,14 +235,12 @@ class Pool:
                 pragmas.checkpoint(main)
             main.close()
 
-    @contextmanager
-    def _main_reader(self) -> Iterator[Connection]:
-        with _Writing(self) as main:
-            pragmas.query_only(main, on=True)
-            yield main
-
     def _enter_reader(self, thread: int) -> Connection | None:
         """Take a place among the readers; a connection that is idle, or None: one is to be made."""
+        self._refuse_fork()
+        self._refuse_moved()
+        if self._shared:
+            return self._enter_writer(thread, wait=True)
         with self._lock:
             if self._closed or not self._has_room():
                 if self._reading.get(thread):
@@ -264,6 +264,9 @@ class Pool:
         return connection
 
     def _leave_reader(self, thread: int, connection: Connection | None) -> None:
+        if self._shared:
+            self._leave_writer()
+            return
         if self._is_forked():
             return
         usable = connection is not None and _end_transaction(connection)
@@ -277,7 +280,8 @@ class Pool:
             self._reading[thread] -= 1
             if not self._reading[thread]:
                 del self._reading[thread]
-            self._condition.notify_all()
+            if self._waiting:
+                self._condition.notify_all()
 
     def _has_room(self) -> bool:
         return sum(self._reading.values()) < self._settings.max_readers
@@ -310,14 +314,22 @@ class Pool:
                 self._main.close()
                 self._main = None
             self._writing = None
-            self._condition.notify_all()
+            if self._waiting:
+                self._condition.notify_all()
 
     def _wait(self, condition: Callable[[], bool], problem: str, *, wait: bool = True) -> None:
         timeout = self._settings.busy_timeout if wait else 0.0
-        if not self._condition.wait_for(lambda: self._closed or condition(), timeout):
+        if not self._wait_for(lambda: self._closed or condition(), timeout):
             raise StoreBusyError(f"{problem} for {timeout:g} seconds (busy_timeout); try again, or raise it")
         if self._closed:
             raise StoreClosedError("the store is closed; open it again")
+
+    def _wait_for(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        self._waiting += 1
+        try:
+            return self._condition.wait_for(condition, timeout)
+        finally:
+            self._waiting -= 1
 
     def _is_forked(self) -> bool:
         return os.getpid() != self._pid
@@ -337,29 +349,53 @@ class Pool:
         return connect(self._driver, self._database, self._settings, self._functions, self._extensions)
 
 
-class _Reading:
-    """A reader's connection, taken at entry and given back at exit."""
+class _Reading(AbstractContextManager[Session]):
+    """A reader's connection, taken at entry and given back at exit. Written out: every search goes through it."""
 
-    __slots__ = ("_connection", "_pool", "_thread")
+    __slots__ = ("_cancelling", "_connection", "_ended", "_opened", "_pool", "_thread")
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, opened: Callable[[Connection], Session], ended: Callable[[], None] | None) -> None:
         self._pool = pool
+        self._opened = opened
+        self._ended = ended
         self._thread = threading.get_ident()
         self._connection: Connection | None = None
+        self._cancelling: AbstractContextManager[None] | None = None
 
-    def __enter__(self) -> Connection:
-        pool, thread = self._pool, self._thread
-        self._connection = pool._enter_reader(thread)  # noqa: SLF001 - a part of it
-        if self._connection is None:
-            try:
-                self._connection = pool._new_reader()  # noqa: SLF001
-            except BaseException:
-                pool._leave_reader(thread, None)  # noqa: SLF001
-                raise
-        return self._connection
+    def __enter__(self) -> Session:
+        pool = self._pool
+        connection = self._connection = pool._enter_reader(self._thread)  # noqa: SLF001 - a part of it
+        try:
+            if connection is None:
+                connection = self._connection = pool._new_reader()  # noqa: SLF001
+            elif pool._shared:  # noqa: SLF001
+                pragmas.query_only(connection, on=True)  # a writer had it last
+            cancellation = current_cancellation.get()
+            if cancellation is not None:
+                self._cancelling = cancellation.calling(connection.interrupt)
+                self._cancelling.__enter__()
+                if cancellation.cancelled:
+                    raise InterruptedStoreError(f"{_READING}: it was called off")
+            connection.execute("BEGIN")
+            return self._opened(connection)
+        except BaseException as error:
+            self.__exit__(None, error, None)
+            raise
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._cancelling is not None:
+            self._cancelling.__exit__(None, None, None)
         self._pool._leave_reader(self._thread, self._connection)  # noqa: SLF001
+        if error is not None:
+            translate(error, _READING)
+        elif self._ended is not None:
+            self._ended()
+
+
+def _with_snapshot(connection: Connection) -> Connection:
+    """The connection, when its transaction has a snapshot: of all that reads, this reads least."""
+    connection.execute("PRAGMA data_version").fetchone()
+    return connection
 
 
 class _Writing:

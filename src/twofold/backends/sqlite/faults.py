@@ -17,7 +17,16 @@ from twofold.errors import (
     StoreError,
 )
 
-__all__ = ["DAMAGED_ADVICE", "FULL_DISK", "Fault", "InterruptedStoreError", "driver_errors", "fault_of", "translating"]
+__all__ = [
+    "DAMAGED_ADVICE",
+    "FULL_DISK",
+    "Fault",
+    "InterruptedStoreError",
+    "driver_errors",
+    "fault_of",
+    "translate",
+    "translating",
+]
 
 
 DAMAGED_ADVICE: Final = (
@@ -110,12 +119,21 @@ class translating:  # noqa: N801 - it reads as what is done
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            return
-        if isinstance(error, driver_errors()):
-            fault = fault_of(error)
-            if fault is not None:
-                raises, message = _ANSWERS[fault]
-                raise raises(f"{self._what}: {message} (SQLite: {error})") from error
-        elif isinstance(error, OSError) and error.errno in FULL_DISK:
-            raise StorageFullError(f"{self._what}: {_ANSWERS[Fault.FULL][1]}") from error
+        if error is not None:
+            translate(error, self._what)
+
+
+def translate(error: BaseException, what: str) -> None:
+    """Raise what ``error`` is in twofold's words, with it as the cause; nothing if it has no other words there.
+
+    Args:
+        error: anything.
+        what: what was being done; the message begins with it.
+    """
+    if isinstance(error, driver_errors()):
+        fault = fault_of(error)
+        if fault is not None:
+            raises, message = _ANSWERS[fault]
+            raise raises(f"{what}: {message} (SQLite: {error})") from error
+    elif isinstance(error, OSError) and error.errno in FULL_DISK:
+        raise StorageFullError(f"{what}: {_ANSWERS[Fault.FULL][1]}") from error
