@@ -7,7 +7,6 @@ That is found out in float32; the few records that are left are scored anew, to 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -124,20 +123,19 @@ def best_of_terms(
         also: whose scores are wanted besides, whether they may be found or not.
     """
     slots = _contenders(terms, size, among, limit, drift)
-    scores, held = scores_of(terms, norms, np.concatenate([slots, also]) if len(also) else slots)
-    found, held = scores[: len(slots)], held[: len(slots)]
-    if np.count_nonzero(held) < len(held):
-        slots, found = slots[held], found[held]
-    return Best(slots, found, scores[len(held) :])
+    scores = scores_of(terms, norms, np.concatenate((slots, also)) if len(also) else slots)
+    return Best(slots, scores[: len(slots)], scores[len(slots) :])
 
 
 def _contenders(terms: Sequence[Weighted], size: int, among: Among, limit: int, drift: float) -> Slots:
-    """All who may be among the best, none twice; some may hold none of the terms."""
+    """All who may be among the best, none twice; each of them holds any of the terms."""
     mask = among.mask
-    times = Counter(terms)
+    times = dict.fromkeys(terms, 0)
+    for term in terms:
+        times[term] += 1
     holders = sum([each.holders for each in times])
     if mask is not None and among.records * len(times) * _LOOK_UPS < holders:
-        return among.slots
+        return _holding(times, among.slots)
     if among.records * holders < _FEW * size:
         return _holders_among(times, mask)
     most = {each: number * each.most for each, number in times.items()}
@@ -160,27 +158,41 @@ def _holders_among(terms: Iterable[Weighted], mask: Mask | None) -> Slots:
     held = (each.slots for term in terms for each in term.stretches)
     slots = np.concatenate([_NOBODY, *(held if mask is None else (each[mask.take(each)] for each in held))])
     slots.sort()
-    first = np.ones(len(slots), dtype=np.bool_)
+    first = np.empty(len(slots), dtype=np.bool_)
+    first[:1] = True
     np.not_equal(slots[1:], slots[:-1], out=first[1:])
     return slots[first]
 
 
-def scores_of(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> tuple[Floats, Mask]:
-    """What the terms add to the score of each of ``slots``, to the last bit, and which of them hold any."""
-    rows = {term: row for row, term in enumerate(dict.fromkeys(terms))}
-    values = np.zeros((len(rows), len(slots)))
+def _holding(terms: Iterable[Weighted], slots: Slots) -> Slots:
+    """Those of ``slots`` who hold any of the terms."""
     held = np.zeros(len(slots), dtype=np.bool_)
-    for term, row in rows.items():
+    for term in terms:
         for each in term.stretches:
-            places, there = _look_up(each.slots, slots)
-            held |= there
-            values[row] += each.values(places) * there
+            held |= _look_up(each.slots, slots)[1]
+    return slots[held]
+
+
+def scores_of(terms: Sequence[Weighted], norms: Norms, slots: Slots) -> Floats:
+    """What the terms add to the score of each of ``slots``, to the last bit; 0 of one that holds none of them."""
+    rows = {term: row for row, term in enumerate(dict.fromkeys(terms))}
+    values = np.array([_values_of(term, slots) for term in rows]).reshape(len(rows), len(slots))
     weights = np.array([term.weight for term in rows])
     gains = contributions(values, norms(slots), weights[:, np.newaxis])
     scores = np.zeros(len(slots))
     for term in terms:  # one after the other: a sum of other order has other bits
         scores += values[rows[term]] if term.scored else gains[rows[term]]
-    return scores, held
+    return scores
+
+
+def _values_of(term: Weighted, slots: Slots) -> Floats:
+    """How often each of ``slots`` holds the term, or what it gains by it; 0 of one that does not hold it."""
+    values: Floats | None = None
+    for each in term.stretches:
+        places, there = _look_up(each.slots, slots)
+        own = each.values(places) * there
+        values = own if values is None else values + own
+    return np.zeros(len(slots)) if values is None else values
 
 
 def holds_any(term: Weighted, among: Mask | None) -> bool:

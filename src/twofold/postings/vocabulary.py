@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -42,8 +41,12 @@ class Vocabulary:
     def find(self, word: str) -> int | None:
         """Which one it is, from 0; None if it is not there."""
         wanted = word.encode(errors="surrogatepass")
-        place = bisect_left(range(len(self.ends)), wanted, key=self._at)
-        return place if place < len(self.ends) and self._at(place) == wanted else None
-
-    def _at(self, place: int) -> bytes:
-        return self._bytes[self._ends[place] : self._ends[place + 1]]
+        text, ends = self._bytes, self._ends
+        low, high = 0, len(self.ends)
+        while low < high:  # bisect_left, without a call at each step
+            middle = (low + high) // 2
+            if text[ends[middle] : ends[middle + 1]] < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self.ends) and text[ends[low] : ends[low + 1]] == wanted else None

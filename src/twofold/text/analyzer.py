@@ -124,7 +124,7 @@ class Analyzer:
             if stop and (bare(piece) if word is None else word) in stop:
                 asked.interrupt()
             elif word is not None:
-                asked.add(Chunk(Kind.WORD, (word,)))
+                asked.inline(self._pieces[word], 1)
             else:
                 for chunk in scan(piece):
                     asked.add(chunk)
@@ -155,7 +155,7 @@ class _Asked:
         elif chunk.kind is Kind.RUN:
             self._run(chunk.parts)
         elif chunk.kind is Kind.SYMBOL:
-            self._inline(chunk.parts[0], 1)
+            self.inline(chunk.parts[0], 1)
         else:
             self._word(chunk)
 
@@ -167,7 +167,7 @@ class _Asked:
                 self.interrupt()
             else:
                 identifier = part in capitals_inside or _mixes_letters_and_digits(part)
-                self._inline(stem, _IDENTIFIER_WEIGHT if identifier else 1)
+                self.inline(stem, _IDENTIFIER_WEIGHT if identifier else 1)
         if chunk.whole is not None:
             self._term((chunk.whole[:MAX_TOKEN],), _IDENTIFIER_WEIGHT)
         self._phrase(stems)
@@ -180,14 +180,15 @@ class _Asked:
 
     def _run(self, parts: tuple[str, ...]) -> None:
         if len(parts) == 1:
-            self._inline(parts[0][:MAX_TOKEN], 1, prefix=True)
+            self.inline(parts[0][:MAX_TOKEN], 1, prefix=True)
             return
         bigrams = _bigrams(parts)
         for bigram in bigrams:
-            self._inline(bigram, 1)
+            self.inline(bigram, 1)
         self._phrase(bigrams)
 
-    def _inline(self, token: str, weight: int, *, prefix: bool = False) -> None:
+    def inline(self, token: str, weight: int, *, prefix: bool = False) -> None:
+        """The next token of the text."""
         self._term((token,), weight, prefix=prefix)
         if self._previous is not None:
             self._pairs[self._previous, token] = None

@@ -78,7 +78,7 @@ class Holders:
     def scores(self, keys: Keys) -> Floats:
         """The BM25 of each of ``keys``, 0 of those that hold none of the terms."""
         slots, known = self.state.slots_of(keys)
-        return scores_of(self.terms, self.state.norms, slots)[0] * known
+        return scores_of(self.terms, self.state.norms, slots) * known
 
 
 class PostingsCache:

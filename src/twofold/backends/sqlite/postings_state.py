@@ -27,6 +27,8 @@ MAX_CACHED_BYTES: Final = 32 * 1024 * 1024
 """How much what was found out about words and phrases may take."""
 
 _NOTHING: Final = Weighted((), 1.0)
+_NO_KEYS: Final = np.empty(0, dtype=np.int64)
+_NO_TIMES: Final = np.empty(0, dtype=np.float64)
 _TERM_BYTES: Final = 512
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -56,8 +58,11 @@ class Changes:
 
     def holding(self, word: str) -> tuple[Keys, Floats]:
         """Who holds a word, by key, and how often."""
-        held = sorted(self._holders.get(word, {}).items())
-        return np.array([key for key, _ in held], dtype=np.int64), np.array([times for _, times in held])
+        held = self._holders.get(word)
+        if not held:
+            return _NO_KEYS, _NO_TIMES
+        keys = sorted(held)
+        return np.array(keys, dtype=np.int64), np.array([held[key] for key in keys])
 
 
 class PostingsState:
@@ -144,7 +149,9 @@ class PostingsState:
         old = self.index.of(word)
         if old is not None:
             stretches.append(old)
-            holding += len(old.slots) - int(np.count_nonzero(_places(old.slots, self._dead)[1]))
+            holding += len(old.slots)
+            if len(self._dead):
+                holding -= int(np.count_nonzero(_places(old.slots, self._dead)[1]))
         keys, frequencies = self.changes.holding(word)
         if len(keys):
             slots = (len(self.index.keys) + np.searchsorted(self._own_keys, keys)).astype(np.uint32)
