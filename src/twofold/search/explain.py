@@ -48,9 +48,10 @@ class Diary:
         now = perf_counter()
         taken = (now - self._since) * 1000 if milliseconds is None else milliseconds
         self.timings[stage] = taken
+        self._since = now
         if self._told is not None:
             self._told.append((stage, taken, tell()))
-        self._since = perf_counter()  # telling is not the next stage's time
+            self._since = perf_counter()  # telling is not the next stage's time
 
     def count(self, milliseconds: float) -> None:
         """What goes on took so long besides: its share of work that was done before, for several at once."""

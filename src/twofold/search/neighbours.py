@@ -36,6 +36,9 @@ def neighbours_of(prepared: Sequence[PreparedSearch], reader: Reader, visible: V
         reader: the session.
         visible: what may be found.
     """
+    found: dict[int, LookedUp] = {}
+    if len(prepared) == 1 and not prepared[0].others:
+        return found
     phrasings = [
         (id(each), each.vector)
         for search in prepared
@@ -44,7 +47,6 @@ def neighbours_of(prepared: Sequence[PreparedSearch], reader: Reader, visible: V
         and each.by_field is None
         and (reader.fingerprint, reader.dimension) == (each.fingerprint, each.vector.size)
     ]
-    found: dict[int, LookedUp] = {}
     if len(phrasings) < 2:
         return found
     depth = prepared[0].request.nearest

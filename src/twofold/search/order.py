@@ -132,7 +132,7 @@ def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, v
             return Calibrated(shares)
         # Of what the caller may see, whatever is asked: so that one score means the same from query to query.
         is_all = visible.where is None and not (visible.include_archived or visible.as_of)
-        everything = visible if is_all else Visibility(request.access, request.at)
+        everything = visible if is_all else Visibility(request.seen.access, request.at)
         coverage = reader.coverage(prepared.query, everything) if KEYWORD in legs else 1.0
         return Calibrated(shares, reader.background(everything), coverage or 1.0)  # 0: nothing is found to be scaled
     return OwnFusion(params.fusion)

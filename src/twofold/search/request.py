@@ -16,13 +16,13 @@ from twofold.backends.protocol import Backend, Visibility
 from twofold.config import SearchParams
 from twofold.embedders import Guard, degradation_of
 from twofold.errors import ConfigurationError, EmbeddingError, SearchUnavailableError
-from twofold.filters import A, Filter
+from twofold.filters import A
 from twofold.ranking import KEYWORD, VECTOR
 from twofold.rerankers import Judge
 from twofold.search.fields import Queries
 from twofold.search.hyde import Hyde, Written, has_words, is_wanted
 from twofold.text import KeywordQuery
-from twofold.types import Access, Degradation, DegradationCode, Mode, Vectors
+from twofold.types import Degradation, DegradationCode, Mode, Vectors
 from twofold.vectors import as_vector
 
 __all__ = ["Helpers", "PreparedSearch", "SearchRequest", "prepare", "remember"]
@@ -36,16 +36,15 @@ class SearchRequest:
     """What is asked."""
 
     text: str
-    access: Access
+    seen: Visibility
+    """What the caller may see and wants to; ``params`` may narrow it down."""
+    at: datetime
+    """Now."""
     k: int
     offset: int
-    where: Filter | None
     mode: Mode
     params: SearchParams
     vector: Vectors | None
-    at: datetime
-    as_of: datetime | None = None
-    """Search as things stood then; None: as they stand at ``at``."""
     phrasings: tuple[str, ...] = ()
     """Other ways to ask the same."""
 
@@ -81,15 +80,15 @@ class SearchRequest:
     @property
     def visible(self) -> Visibility:
         """What may be found."""
-        where, params = self.where, self.params
+        seen, params = self.seen, self.params
         if params.project_only:
             of_project = A.project == params.project
-            where = of_project if where is None else where & of_project
-        if self.as_of is None:
-            return Visibility(self.access, self.at, where, params.include_archived)
+            seen = replace(seen, where=of_project if seen.where is None else seen.where & of_project)
         if params.include_archived:
-            raise ConfigurationError("include_archived=True shows records of all times: give it or as_of, not both")
-        return Visibility(self.access, self.as_of, where, as_of=True)
+            if seen.as_of:
+                raise ConfigurationError("include_archived=True shows records of all times: give it or as_of, not both")
+            seen = replace(seen, include_archived=True)
+        return seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ def remember(requests: Sequence[SearchRequest], guard: Guard | None, helpers: He
     _embed_ahead(guard, [each.text for each in waiting])
     if helpers.hyde is not None and guard.embeds:
         wanting = [each for each in waiting if has_words(each.text) and is_wanted(each.params, each.text)]
-        helpers.hyde.write_ahead([(each.access, each.text) for each in wanting], guard)
+        helpers.hyde.write_ahead([(each.seen.access, each.text) for each in wanting], guard)
 
 
 def _embed_ahead(guard: Guard, texts: Sequence[str]) -> None:
@@ -196,7 +195,8 @@ def _prepare_one(request: SearchRequest, backend: Backend, guard: Guard | None, 
     mode, (keyword_share, vector_share) = request.mode, request.params.shares
     wants_keyword = mode is Mode.KEYWORD or (mode is Mode.HYBRID and keyword_share > 0)
     wants_vector = mode is Mode.VECTOR or (mode is Mode.HYBRID and vector_share > 0)
-    given_by_field = None if request.vector is None else _given_vectors(request.vector, guard, backend.fields)
+    fields = backend.fields
+    given_by_field = None if request.vector is None else _given_vectors(request.vector, guard, fields)
     given = None if given_by_field is None else next(iter(given_by_field.values()))
     query = backend.analyzer.query(request.text) if wants_keyword else KeywordQuery()
     can_embed = guard is not None and guard.embeds
@@ -231,8 +231,8 @@ def _prepare_one(request: SearchRequest, backend: Backend, guard: Guard | None, 
         request=request,
         query=query,
         vector=vector if wants_vector else None,
-        by_field=_by_field(request, vector, given_by_field, backend.fields),
-        fields=backend.fields,
+        by_field=_by_field(request, vector, given_by_field, fields),
+        fields=fields,
         fingerprint=None if guard is None else guard.fingerprint,
         configured=tuple(configured),
         degradations=degradations,
@@ -247,7 +247,7 @@ def _written(hyde: Hyde, request: SearchRequest, vector: npt.NDArray[np.float32]
     """What HyDE makes of the question and its vector; None if that is not wanted for it."""
     if not is_wanted(request.params, request.text):
         return None
-    return hyde.improve(request.access, request.text, vector, guard, request.params)
+    return hyde.improve(request.seen.access, request.text, vector, guard, request.params)
 
 
 def _given_vectors(vector: Vectors, guard: Guard | None, fields: tuple[str, ...]) -> dict[str, npt.NDArray[np.float32]]:
@@ -257,7 +257,7 @@ def _given_vectors(vector: Vectors, guard: Guard | None, fields: tuple[str, ...]
             "search(..., vector=...) needs to know what made the vector: "
             "twofold.open(..., embedder=GivenVectors(name, dimension))"
         )
-    if not isinstance(vector, Mapping):
+    if isinstance(vector, np.ndarray) or not isinstance(vector, Mapping):  # an array is told from a dict at once
         return dict.fromkeys(fields, as_vector(vector, guard.dimension, "the query's vector"))
     if not vector or not set(vector) <= set(fields):
         raise ConfigurationError(f"vector is one vector, or {{field: vector}} for some of the fields {fields}")

@@ -71,16 +71,13 @@ class Reading(Handle):
             SearchUnavailableError: the leg asked for by mode, or every leg, cannot answer.
             ConfigurationError: an argument cannot be used.
         """
-        prepared = prepare(
-            self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of, phrasings),
-            self._backend,
-            self._parts.guard,
-            self._parts.helpers,
-        )
+        request = self._search_request(text, access, k, offset, where, mode, params, preset, vector, as_of, phrasings)
+        parts = self._parts
+        prepared = prepare(request, parts.backend, parts.guard, parts.helpers)
         if prepared.judge is not None:
-            return answers([prepared], self._backend.read, self._parts.touches.add)[0]
-        with self._backend.read() as reader:
-            return answer(prepared, reader, self._parts.touches.add)
+            return answers([prepared], parts.backend.read, parts.touches.add)[0]
+        with parts.backend.read() as reader:
+            return answer(prepared, reader, parts.touches.add)
 
     asearch = in_thread(search)
 
@@ -337,22 +334,21 @@ class Reading(Handle):
         phrasings: Iterable[str] = (),
     ) -> SearchRequest:
         asker = self._access(access)
-        try:
-            mode = Mode(mode)
-        except ValueError:
-            raise ConfigurationError(f"mode is one of {', '.join(Mode)}, not {mode!r}") from None
+        if type(mode) is not Mode:
+            try:
+                mode = Mode(mode)
+            except ValueError:
+                raise ConfigurationError(f"mode is one of {', '.join(Mode)}, not {mode!r}") from None
         visible = self._visible(asker, where, as_of=as_of)
         return SearchRequest(
             text=text,
-            access=asker,
+            seen=visible,
+            at=self._now() if visible.as_of else visible.at,
             k=k,
             offset=offset,
-            where=visible.where,
             mode=mode,
             params=self._ranked_by(params, preset),
             vector=vector,
-            at=self._now() if visible.as_of else visible.at,
-            as_of=visible.at if visible.as_of else None,
             phrasings=()
             if phrasings == ()
             else tuple(checked_items(phrasings, "phrasings", "phrasings=['the same in other words']")),

@@ -16,7 +16,7 @@ from twofold.backends.sqlite.connections import MEMORY
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.filter_sql import FUNCTIONS
-from twofold.backends.sqlite.head import read_head
+from twofold.backends.sqlite.head import head_of_reader, read_head
 from twofold.backends.sqlite.keyword import KeywordIndex, column_weights, is_index_fault
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.opening import OpenedFile, open_file
@@ -265,7 +265,8 @@ class SqliteBackend:
         )
 
     def _reader(self, connection: Connection) -> SqliteReader:
-        return SqliteReader(connection, self._parts)
+        head = read_head(connection) if self._file.path == MEMORY else head_of_reader(connection)
+        return SqliteReader(connection, self._parts, head)
 
     def _save_wanted_index(self) -> None:
         if self._parts.vectors.indexes.wants_to_be_saved:

@@ -19,8 +19,12 @@ from twofold.errors import ConfigurationError, MissingExtraError
 
 __all__ = ["DEFAULT_DRIVER", "OLDEST_SQLITE", "Connection", "Driver", "DriverName", "load_driver", "load_extension"]
 
-Connection: TypeAlias = sqlite3.Connection
-"""A connection of either driver: they have the same shape."""
+class Connection(sqlite3.Connection):
+    """A connection of either driver: they have the same shape."""
+
+    kept: Any = None
+    """What its sessions keep for each other."""
+
 
 DriverName: TypeAlias = Literal["sqlite3", "pysqlite3"]
 """The drivers there are."""
@@ -54,9 +58,20 @@ class Driver:
             database: a ``file:`` URI, or ``":memory:"``.
         """
         connection = self.module.connect(
-            database, uri=True, isolation_level=None, check_same_thread=False, cached_statements=256
+            database,
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+            factory=_connection_of(self.module),
         )
         return cast("Connection", connection)
+
+
+@functools.cache
+def _connection_of(module: ModuleType) -> type:
+    """:class:`Connection`, as one of that library's."""
+    return Connection if module is sqlite3 else type("Connection", (module.Connection,), {"kept": None})
 
 
 @functools.cache

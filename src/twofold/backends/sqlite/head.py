@@ -8,7 +8,7 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.faults import DAMAGED_ADVICE
 from twofold.errors import CorruptStoreError
 
-__all__ = ["Head", "read_head"]
+__all__ = ["Head", "head_of_reader", "read_head"]
 
 _SQL = """
     SELECT generation,
@@ -62,3 +62,18 @@ def read_head(connection: Connection) -> Head:
         raise CorruptStoreError(
             f"what the file says of itself cannot be read, so it is damaged: {DAMAGED_ADVICE}"
         ) from error
+
+
+def head_of_reader(connection: Connection) -> Head:
+    """The same for a session of a connection that never writes: read again only if others have written since.
+
+    SQLite's ``data_version`` tells that, of all that is written by other connections: a touch, too, gives another one.
+
+    Raises:
+        CorruptStoreError: as for :func:`read_head`.
+    """
+    (version,) = connection.execute("PRAGMA data_version").fetchone()
+    if connection.kept is None or connection.kept[0] != version:
+        connection.kept = version, read_head(connection)
+    head: Head = connection.kept[1]
+    return head

@@ -27,7 +27,7 @@ from twofold.backends.protocol import (
 from twofold.backends.sqlite import next_space, pending
 from twofold.backends.sqlite.candidates import TOTAL_ORDER, in_order, json_keys
 from twofold.backends.sqlite.driver import Connection
-from twofold.backends.sqlite.head import read_head
+from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.keyword import KeywordIndex
 from twofold.backends.sqlite.keyword_leg import KeywordLeg
 from twofold.backends.sqlite.links import select_links, select_neighbors
@@ -125,10 +125,10 @@ def keyword_problem(parts: Parts, analyzer: str) -> str | None:
 class SqliteReader:
     """A snapshot, while its connection's transaction is open. See :class:`twofold.backends.protocol.Reader`."""
 
-    def __init__(self, connection: Connection, parts: Parts) -> None:
+    def __init__(self, connection: Connection, parts: Parts, head: Head) -> None:
         self._connection = connection
         self._parts = parts
-        self._head = read_head(connection)
+        self._head = head
         self._leg: KeywordLeg | None = None
         self._looked_up: tuple[Visibility, Seen] | None = None
 

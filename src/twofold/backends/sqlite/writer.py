@@ -15,6 +15,7 @@ from twofold.backends.protocol import LinkWrite, Mark, Space, Touch, VectorWrite
 from twofold.backends.sqlite import next_space, pending
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.examining import all_sound, as_they_are, examined
+from twofold.backends.sqlite.head import read_head
 from twofold.backends.sqlite.links import delete_links, drop_links_of, put_links
 from twofold.backends.sqlite.marks import delete_marks, forget_marks, put_marks
 from twofold.backends.sqlite.migrations import write_meta
@@ -59,7 +60,7 @@ class SqliteWriter(SqliteReader):
     """A transaction with the write lock held. See :class:`twofold.backends.protocol.Writer`."""
 
     def __init__(self, connection: Connection, parts: Parts) -> None:
-        super().__init__(connection, parts)
+        super().__init__(connection, parts, read_head(connection))
         self._known_fields = frozenset(parts.fields)
         self._spaces: dict[str, int] | None = None
         self._tokens_checked = False
