@@ -147,9 +147,8 @@ class _ByScore(ABC):
         for leg, found in legs.items():
             if not found:
                 continue
-            keys, scores = zip(*found, strict=True)  # what is left of a candidate is quicker to look at than all of it
-            share, (shift, scale, floor, cap) = self.shares[leg], self.line(leg, scores)
-            for key, score in zip(keys, scores, strict=True):
+            share, (shift, scale, floor, cap) = self.shares[leg], self._line_of(leg, found)
+            for key, score in found:
                 scaled = (score - shift) / scale
                 scaled = floor if scaled < floor else cap if scaled > cap else scaled  # noqa: FURB136 - several times quicker
                 fused[key] = fused.get(key, 0.0) + share * scaled

@@ -64,9 +64,7 @@ class Diary:
             return
         self.note(
             stage,
-            lambda: Told(
-                {**asked, "found": len(leg.head) + len(leg.tail)}, [key for key, _ in leg.head], dict(leg.dropped)
-            ),
+            lambda: Told({**asked, "found": len(leg.head) + len(leg.tail)}, list(leg.head), dict(leg.dropped)),
         )
 
     def learn(self, reader: Reader) -> None:
@@ -128,7 +126,7 @@ class Explainer:
         if places is None:
             fusion = self._ranking.fusion
             places = self._places = {
-                name: _places(leg, fusion.adder(name, leg.head)) for name, leg in self._legs.items()
+                name: _places(leg, fusion.adder(name, list(leg.head.items()))) for name, leg in self._legs.items()
             }
         ranking = self._ranking
         return Explanation(
@@ -167,8 +165,8 @@ class _Place(NamedTuple):
 
 def _places(leg: Leg, adds: Adder | None) -> dict[int, _Place]:
     """By key; what lies past the pool adds nothing that is known."""
-    places = {key: _Place(rank, score, None) for rank, (key, score) in enumerate(leg.tail, start=leg.pool + 1)}
-    for rank, (key, score) in enumerate(leg.head, start=1):
+    places = {key: _Place(rank, score, None) for rank, (key, score) in enumerate(leg.tail.items(), start=leg.pool + 1)}
+    for rank, (key, score) in enumerate(leg.head.items(), start=1):
         places[key] = _Place(rank, score, None if adds is None else adds(rank, score))
     return places
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -31,10 +32,10 @@ _JUST_BELOW: Final = 1 - 1e-6
 class Leg:
     """What one leg found, in two parts: what takes part in fusion, and what lies past the pool."""
 
-    head: list[Candidate]
-    """Best first: the pool, and what only the other leg found if that is rescored."""
-    tail: list[Candidate]
-    """Best first; looked at only by those who page so far."""
+    head: dict[int, float]
+    """Scores by key, best first: the pool, and what only the other leg found if that is rescored."""
+    tail: dict[int, float]
+    """Likewise; looked at only by those who page so far."""
     pool: int
     """How many the pool holds at most: the rank of the first of the tail is one more."""
     query: KeywordQuery | None = None
@@ -101,7 +102,7 @@ def _legs_of_one(
             failures.append(SearchUnavailableError(obstacle.message))
         diary.note_leg(leg_name(VECTOR, number), nearest, embedder=prepared.fingerprint)
     if KEYWORD in prepared.configured and prepared.query:
-        also = keys_of(nearest.head) if nearest is not None and params.rescore else []
+        also = list(nearest.head) if nearest is not None and params.rescore else []
         try:
             keyword = _keyword_leg(prepared, reader, visible, also, answers.degradations)
         except SearchUnavailableError as error:
@@ -109,7 +110,7 @@ def _legs_of_one(
             answers.degradations.append(Degradation(DegradationCode.KEYWORD_UNAVAILABLE, str(error)))
         diary.note_leg(leg_name(KEYWORD, number), keyword, terms=prepared.query.terms)
     if params.rescore and asked is not None and keyword is not None and nearest is not None:
-        _add_cosines(prepared, asked, reader, nearest, keys_of(keyword.head))
+        _add_cosines(prepared, asked, reader, nearest, keyword.head)
         diary.note_leg(leg_name("rescore", number), nearest)
     if keyword is not None:
         answers.legs[leg_name(KEYWORD, number)] = keyword
@@ -120,10 +121,9 @@ def _legs_of_one(
     return answers
 
 
-def _in_order(scores: Mapping[int, float], reader: Reader) -> list[Candidate]:
-    """Candidates in total order."""
-    keys = in_total_order(scores, reader.places)
-    return as_candidates(zip(keys, map(scores.__getitem__, keys), strict=True))
+def _in_order(scores: Mapping[int, float], reader: Reader) -> dict[int, float]:
+    """The scores in total order."""
+    return {key: scores[key] for key in in_total_order(scores, reader.places)}
 
 
 # -- keyword ------------------------------------------------------------------------------------------------------
@@ -138,12 +138,11 @@ def _keyword_leg(
     pool, _ = params.pools(request.k)
     weighed = params.prior == "keyword"
     found = reader.keyword(query, visible, max(pool, request.wanted), composite=weighed, also=also)
-    leg = Leg(found[:pool], found[pool:], pool, query)
+    leg = Leg(dict(found[:pool]), dict(found[pool:]), pool, query)
     if params.keyword_operator == "and_or" and len(query.terms) > 1:
         found = _all_words_first(leg, reader.keyword(query, visible, len(found), every=True, composite=weighed), found)
-        leg.head, leg.tail = found[:pool], found[pool:]
-    known = set(keys_of(leg.head))
-    extras = [key for key in also if key not in known]
+        leg.head, leg.tail = dict(found[:pool]), dict(found[pool:])
+    extras = [key for key in also if key not in leg.head]
     if extras:
         _add_keyword_scores(leg, query, extras, reader, weighed=weighed, capped=params.keyword_operator == "and_or")
     if query.pairs and params.adjacency and len(leg.head) > 1:
@@ -200,26 +199,26 @@ def _add_keyword_scores(
             key: score * composite(standings[key].strength, standings[key].importance) for key, score in scores.items()
         }
     if capped and leg.head:  # what has not every word must not pass what has
-        below = _below(leg.head[-1].score, scores)
+        below = _below(next(reversed(leg.head.values())), scores)
         if below is not scores:
             leg.raw.update(scores)
         scores = below
-    leg.head += _in_order(scores, reader)
+    leg.head |= _in_order(scores, reader)
 
 
 def _move_neighbours_up(leg: Leg, query: KeywordQuery, reader: Reader, adjacency: float) -> None:
     """A re-ordering bounded by the pool: words side by side as asked come before the same words apart."""
-    found = reader.adjacent(query.pairs, keys_of(leg.head))
+    found = reader.adjacent(query.pairs, list(leg.head))
     if not found:
         return
     asked = len(query.pairs)
     factors = {key: adjacency_factor(count, asked, adjacency) for key, count in found.items()}
-    for key, score in leg.head:
-        if key in factors:
-            leg.raw.setdefault(key, score)
+    for key in factors:
+        leg.raw.setdefault(key, leg.head[key])
     leg.adjacency = factors
-    leg.head = as_candidates((key, score * factors.get(key, 1.0)) for key, score in leg.head)
-    leg.head.sort(key=lambda candidate: -candidate.score)  # stable: equal scores stay in the leg's total order
+    moved = {key: score * factors.get(key, 1.0) for key, score in leg.head.items()}
+    # Stable: equal scores stay in the leg's total order.
+    leg.head = dict(sorted(moved.items(), key=itemgetter(1), reverse=True))
 
 
 # -- vector -------------------------------------------------------------------------------------------------------
@@ -260,7 +259,7 @@ def _vector_leg(prepared: PreparedSearch, nearest: Nearest, degradations: list[D
         )
     if nearest.fell_back is not None:
         degradations.append(Degradation(DegradationCode.EXACT_FALLBACK, nearest.fell_back))
-    leg = Leg(list(nearest.candidates[:pool]), list(nearest.candidates[pool:]), pool)
+    leg = Leg(dict(nearest.candidates[:pool]), dict(nearest.candidates[pool:]), pool)
     _leave_out_the_distant(leg, request.params.min_similarity)
     return leg
 
@@ -269,16 +268,15 @@ def _leave_out_the_distant(leg: Leg, least: float | None) -> None:
     if least is None:
         return
     for part in (leg.head, leg.tail):
-        for key, score in part:
+        for key, score in list(part.items()):
             if score < least:
                 leg.dropped[key] = f"its cosine, {score:.4g}, is below min_similarity"
-        part[:] = [candidate for candidate in part if candidate.score >= least]
+                del part[key]
 
 
-def _add_cosines(prepared: PreparedSearch, vector: Vector, reader: Reader, leg: Leg, found: Sequence[int]) -> None:
+def _add_cosines(prepared: PreparedSearch, vector: Vector, reader: Reader, leg: Leg, found: Iterable[int]) -> None:
     """Put what the keyword leg alone found in its place behind what this one found, by its true score."""
-    known = set(keys_of(leg.head)).union(leg.dropped)
-    extras = [key for key in found if key not in known]
+    extras = [key for key in found if key not in leg.head and key not in leg.dropped]
     if not extras:
         return
     params = prepared.request.params
@@ -286,7 +284,7 @@ def _add_cosines(prepared: PreparedSearch, vector: Vector, reader: Reader, leg: 
         scores = reader.cosines(vector, extras)
     else:
         scores = combined_cosines(reader, prepared.by_field, extras, params.field_aggregation)
-    leg.head += _in_order(scores, reader)
+    leg.head |= _in_order(scores, reader)
     _leave_out_the_distant(leg, params.min_similarity)
 
 

@@ -80,7 +80,7 @@ def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, visi
     request = prepared.request
     making = _fusion_of_all if prepared.others else _fusion
     fusion = making(prepared, legs, reader, visible)
-    fused = fusion.fuse({name: leg.head for name, leg in legs.items()})
+    fused = fusion.fuse({name: list(leg.head.items()) for name, leg in legs.items()})
     places = max(request.wanted, len(fused)) if prepared.reorders else request.wanted
     ordered = sorted(fused, key=fused.__getitem__, reverse=True)
     factors = _factors(fused, ordered, request, reader, places)
@@ -113,8 +113,8 @@ def _fusion(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, v
     if request.mode is Mode.VECTOR:
         return OneLeg("cosine", 1.0)
     if request.mode is Mode.KEYWORD:
-        found = legs[KEYWORD].head if KEYWORD in legs else []
-        return OneLeg("bm25 / best", found[0].score if found else 1.0)
+        found = legs[KEYWORD].head if KEYWORD in legs else {}
+        return OneLeg("bm25 / best", next(iter(found.values()), 1.0))
     keyword_share, vector_share = params.shares
     shares = {KEYWORD: keyword_share, VECTOR: vector_share}
     if params.fusion == "rrf":
@@ -201,10 +201,10 @@ def _past_the_pools(
     """
     best: dict[int, tuple[int, str, float]] = {}
     for name, leg in legs.items():
-        for rank_there, (key, score) in enumerate(leg.tail, start=leg.pool + 1):
+        for rank_there, (key, score) in enumerate(leg.tail.items(), start=leg.pool + 1):
             if key not in scores and rank_there < best.get(key, (rank_there + 1,))[0]:
                 best[key] = (rank_there, name, score)
-    adders = {name: fusion.adder(name, leg.head) for name, leg in legs.items()}
+    adders = {name: fusion.adder(name, list(leg.head.items())) for name, leg in legs.items()}
     ceiling = min(scores.values(), default=math.inf)
     past: dict[int, float] = {}
     for key in in_total_order({key: -float(place) for key, (place, _, _) in best.items()}, reader.places):

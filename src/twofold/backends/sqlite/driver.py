@@ -19,6 +19,7 @@ from twofold.errors import ConfigurationError, MissingExtraError
 
 __all__ = ["DEFAULT_DRIVER", "OLDEST_SQLITE", "Connection", "Driver", "DriverName", "load_driver", "load_extension"]
 
+
 class Connection(sqlite3.Connection):
     """A connection of either driver: they have the same shape."""
 
