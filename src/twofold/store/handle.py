@@ -104,12 +104,14 @@ class Handle:
         include_archived: bool = False,
         as_of: datetime | None = None,
     ) -> Visibility:
-        checked_flag(include_archived, "include_archived")
+        if include_archived is not False:
+            checked_flag(include_archived, "include_archived")
+        fitting = None if where is None else as_filter(where)
         if as_of is None:
-            return Visibility(access, self._now(), as_filter(where), include_archived)
+            return Visibility(access, self._now(), fitting, include_archived)
         if include_archived:
             raise ConfigurationError("include_archived=True shows records of all times: give it or as_of, not both")
-        return Visibility(access, self._instant(as_of, "as_of"), as_filter(where), as_of=True)
+        return Visibility(access, self._instant(as_of, "as_of"), fitting, as_of=True)
 
     def _instant(self, value: object, name: str) -> datetime:
         """An instant that was given as an argument, in UTC."""

@@ -53,19 +53,23 @@ class Ties:
             scores: shape (n,), descending.
             limit: how many, at least 1. One that is tied with the last of them has its chance too.
         """
-        equal = scores[1:] == scores[:-1]
-        if np.count_nonzero(equal):  # many times quicker than any()
-            keys = self._settled(keys, scores, equal)
+        if np.count_nonzero(scores[1:] == scores[:-1]):  # many times quicker than any()
+            keys, scores = self.in_order(keys, scores)
         return as_candidates(zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True))
 
-    def _settled(self, keys: Keys, scores: Scores, equal: npt.NDArray[np.bool_]) -> Keys:
-        """``keys`` with those of equal scores in their order: newer first, as is known of all; the file is asked only
-        for those that are of one instant, which may be very many.
+    def in_order(self, keys: Keys, scores: Scores) -> tuple[Keys, Scores]:
+        """Both in order, the best first, and of equal ones the newer, as is known of all; the file is asked only for
+        those that are of one instant, which may be very many.
+
+        Args:
+            keys: shape (n,), none twice, in any order.
+            scores: shape (n,).
         """
         created = self._seen.created_at(keys)
         order = np.lexsort((-created, -scores))
-        keys, created = keys[order], created[order]
-        same = equal & (created[1:] == created[:-1])
+        keys, scores, created = keys[order], scores[order], created[order]
+        same = scores[1:] == scores[:-1]
+        same &= created[1:] == created[:-1]
         if np.count_nonzero(same):
             of_one_instant = np.zeros(len(keys), dtype=np.bool_)
             of_one_instant[1:] = same
@@ -73,7 +77,7 @@ class Ties:
             place = np.zeros(len(keys), dtype=np.int64)
             place[of_one_instant] = self._places(keys[of_one_instant])
             keys = keys[np.lexsort((place, -created, -scores))]
-        return keys
+        return keys, scores
 
     def _places(self, keys: Keys) -> Keys:
         """By key its place among these in the total order."""
@@ -98,5 +102,5 @@ def best_candidates(keys: Keys, scores: Scores, limit: int, ties: Ties) -> list[
         parted.partition(len(scores) - limit)
         best = scores >= parted[len(scores) - limit]
         keys, scores = keys[best], scores[best]
-    order = (-scores).argsort(kind="stable")
-    return ties.candidates(keys[order], scores[order], limit)
+    keys, scores = ties.in_order(keys, scores)
+    return as_candidates(zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True))

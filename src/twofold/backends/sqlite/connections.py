@@ -335,7 +335,7 @@ class Pool:
         return os.getpid() != self._pid
 
     def _refuse_fork(self) -> None:
-        if self._is_forked():
+        if os.getpid() != self._pid:
             raise ForkedStoreError("the store was opened by the parent process; open it anew in this one")
 
     def _refuse_moved(self) -> None:

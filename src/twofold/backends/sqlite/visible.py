@@ -3,6 +3,7 @@
 # ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from twofold.backends.protocol import Visibility
@@ -77,6 +78,7 @@ def alive_at(microseconds: int, *, as_of: bool = False) -> Condition:
     )
 
 
+@lru_cache(maxsize=1024)
 def _readable(access: Access) -> Condition:
     if access.is_everything:
         return _ALWAYS

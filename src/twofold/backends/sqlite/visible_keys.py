@@ -211,7 +211,7 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
     at = store_time(visible.at)
     # 1, 1.0 and True are equal and have one hash, but a filter tells them apart: their types belong to the key.
     mode = "all" if visible.include_archived else "as of" if visible.as_of else "living"
-    cache_key = (condition.sql, mode, *((type(value), value) for value in condition.params))
+    cache_key = (condition.sql, mode, *zip(map(type, condition.params), condition.params, strict=True))
     # Touches do not count as writes, so what depends on them cannot be kept.
     lasting = not head.changed and not _looks_at_touches(condition.sql)
     return _Asked(cache_key, condition, at, visible.include_archived, visible.as_of, lasting)
