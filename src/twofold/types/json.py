@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 from twofold.errors import InvalidRecordError
@@ -16,7 +16,7 @@ MAX_DEPTH = 100
 
 _INT64 = range(-(2**63), 2**63)
 
-_DECODE = json.JSONDecoder().raw_decode
+_SCAN: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # it has
 _QUOTE = json.encoder.encode_basestring
 _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -116,7 +116,10 @@ def load_json(text: str) -> Any:
     Raises:
         ValueError: it is no JSON.
     """
-    value, end = _DECODE(text)
+    try:
+        value, end = _SCAN(text, 0)
+    except StopIteration as stopped:
+        raise ValueError(f"there is no JSON at character {stopped.value}") from None
     if end != len(text):
         raise ValueError(f"there is more after the JSON, from character {end} on")
     return value

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
+from itertools import repeat
 from numbers import Real
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -33,6 +34,7 @@ __all__ = [
     "checked_time",
     "content_hash",
     "expires_after",
+    "stored_record",
 ]
 
 FieldText: TypeAlias = "str | tuple[str, ...]"
@@ -199,6 +201,21 @@ class Record:
     def text(self) -> str:
         """All of its text: fields and parts joined by line ends."""
         return "\n".join(text if isinstance(text, str) else "\n".join(text) for text in self.fields.values())
+
+
+_ATTRIBUTES: Final = tuple(Record.__dataclass_fields__)
+
+
+def stored_record(values: Iterable[Any]) -> Record:
+    """``Record(...)``, without its names and so at two thirds of the price: a search makes ten.
+
+    Args:
+        values: of all attributes, in their order.
+    """
+    record = object.__new__(Record)
+    for _ in map(object.__setattr__, repeat(record), _ATTRIBUTES, values):
+        pass
+    return record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

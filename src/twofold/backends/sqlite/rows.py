@@ -13,6 +13,7 @@ from twofold.backends.sqlite.schema import SCOPE_CODES
 from twofold.errors import CorruptStoreError
 from twofold.types import Fields, Owner, Record
 from twofold.types.json import dump_json, dump_texts, load_json
+from twofold.types.record import stored_record
 
 __all__ = [
     "COLUMNS",
@@ -230,32 +231,34 @@ def from_row(row: Row) -> Record:
         revision,
     ) = row
     try:
-        return Record(
-            id=id_,
-            fields=load_fields(fields),
-            kind=kind,
-            scope=_SCOPES[scope],
-            owner=owner or None,
-            namespace=load_namespace(namespace),
-            project=project,
-            source=source,
-            tags=() if tags == "[]" else tuple(load_json(tags)),
-            metadata={} if metadata == "{}" else load_json(metadata),
-            payload=None if payload is None else load_json(payload),
-            importance=importance,
-            strength=strength,
-            access_count=access_count,
-            created_at=load_time(created_at),
-            updated_at=load_time(updated_at),
-            last_accessed=load_time(last_accessed),
-            event_at=None if event_at is None else load_time(event_at),
-            valid_from=None if valid_from is None else load_time(valid_from),
-            valid_to=None if valid_to is None else load_time(valid_to),
-            expires_at=None if expires_at is None else load_time(expires_at),
-            archived_at=None if archived_at is None else load_time(archived_at),
-            superseded_by=superseded_by,
-            content_hash=content_hash,
-            revision=revision,
+        return stored_record(
+            (
+                id_,
+                load_fields(fields),
+                kind,
+                _SCOPES[scope],
+                owner or None,
+                load_namespace(namespace),
+                project,
+                source,
+                () if tags == "[]" else tuple(load_json(tags)),
+                {} if metadata == "{}" else load_json(metadata),
+                None if payload is None else load_json(payload),
+                importance,
+                strength,
+                access_count,
+                load_time(created_at),
+                load_time(updated_at),
+                load_time(last_accessed),
+                None if event_at is None else load_time(event_at),
+                None if valid_from is None else load_time(valid_from),
+                None if valid_to is None else load_time(valid_to),
+                None if expires_at is None else load_time(expires_at),
+                None if archived_at is None else load_time(archived_at),
+                superseded_by,
+                content_hash,
+                revision,
+            )
         )
     except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise CorruptStoreError(f"a record's row cannot be read: {_DAMAGED}") from error
