@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility, as_candidates, keys_of
+from twofold.backends.protocol import Candidate, Nearest, Reader, Visibility, as_candidates, by_key, keys_of
 from twofold.errors import InvalidVectorError, SearchUnavailableError
 from twofold.ranking import KEYWORD, VECTOR, adjacency_factor, composite, in_total_order, leg_name
 from twofold.search.explain import Diary
@@ -138,10 +138,10 @@ def _keyword_leg(
     pool, _ = params.pools(request.k)
     weighed = params.prior == "keyword"
     found = reader.keyword(query, visible, max(pool, request.wanted), composite=weighed, also=also)
-    leg = Leg(dict(found[:pool]), dict(found[pool:]), pool, query)
+    leg = Leg(by_key(found[:pool]), by_key(found[pool:]), pool, query)
     if params.keyword_operator == "and_or" and len(query.terms) > 1:
         found = _all_words_first(leg, reader.keyword(query, visible, len(found), every=True, composite=weighed), found)
-        leg.head, leg.tail = dict(found[:pool]), dict(found[pool:])
+        leg.head, leg.tail = by_key(found[:pool]), by_key(found[pool:])
     extras = [key for key in also if key not in leg.head]
     if extras:
         _add_keyword_scores(leg, query, extras, reader, weighed=weighed, capped=params.keyword_operator == "and_or")
@@ -259,7 +259,7 @@ def _vector_leg(prepared: PreparedSearch, nearest: Nearest, degradations: list[D
         )
     if nearest.fell_back is not None:
         degradations.append(Degradation(DegradationCode.EXACT_FALLBACK, nearest.fell_back))
-    leg = Leg(dict(nearest.candidates[:pool]), dict(nearest.candidates[pool:]), pool)
+    leg = Leg(by_key(nearest.candidates[:pool]), by_key(nearest.candidates[pool:]), pool)
     _leave_out_the_distant(leg, request.params.min_similarity)
     return leg
 

@@ -27,6 +27,7 @@ from twofold.backends.protocol.values import (
     VectorWrite,
     Visibility,
     as_candidates,
+    by_key,
     keys_of,
 )
 from twofold.backends.protocol.writer import Writer
@@ -53,5 +54,6 @@ __all__ = [
     "Visibility",
     "Writer",
     "as_candidates",
+    "by_key",
     "keys_of",
 ]
