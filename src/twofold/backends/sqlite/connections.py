@@ -6,20 +6,18 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from twofold.backends.sqlite import forks, pragmas
-from twofold.backends.sqlite.driver import Connection, Driver, load_extension
+from twofold.backends.sqlite.connecting import SqlFunction, connect
+from twofold.backends.sqlite.driver import Connection, Driver
 from twofold.backends.sqlite.faults import InterruptedStoreError, driver_errors, translate, translating
 from twofold.backends.sqlite.registry import Claim
 from twofold.cancellation import current_cancellation
 from twofold.config import StoreSettings
 from twofold.errors import ForkedStoreError, ReadOnlyStoreError, StoreBusyError, StoreClosedError, StoreError
 
-__all__ = ["MEMORY", "Pool", "SqlFunction", "connect"]
-
-SqlFunction: TypeAlias = tuple[str, int, Callable[..., str | int | float | bytes | None]]
-"""A function for SQL: its name, how many arguments it takes, and what computes it from them alone."""
+__all__ = ["MEMORY", "Pool"]
 
 MEMORY = ":memory:"
 """The name of a database that lives in memory."""
@@ -27,32 +25,6 @@ MEMORY = ":memory:"
 Session = TypeVar("Session")
 
 _READING: Final = "reading the store"
-
-
-def connect(
-    driver: Driver,
-    database: str,
-    settings: StoreSettings,
-    functions: Sequence[SqlFunction] = (),
-    extensions: Sequence[str] = (),
-) -> Connection:
-    """A new connection with all pragmas, functions and extensions (their paths) set."""
-    connection = driver.connect(database)
-    try:
-        pragmas.busy_timeout(connection, settings.busy_timeout)
-        pragmas.cache_size(connection, settings.cache_mib)
-        pragmas.synchronous(connection, settings.synchronous)
-        pragmas.journal_size_limit(connection)
-        pragmas.autocheckpoint(connection)
-        pragmas.trusted_schema(connection)
-        for name, arguments, function in functions:
-            connection.create_function(name, arguments, function, deterministic=True)
-        for extension in extensions:
-            load_extension(connection, extension)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 class Pool:

@@ -1,4 +1,4 @@
-"""Which records hold an id: the keys behind the names that callers know records by."""
+"""Which records hold an id, or a text: the keys behind what callers know records by."""
 
 # ruff: noqa: S608 - values are always bound; what is put into the text of SQL are constants of this module
 from __future__ import annotations
@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from twofold.backends.sqlite.candidates import TOTAL_ORDER
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.rows import load_owner, store_namespace, store_owner
+from twofold.backends.sqlite.visible import LIVING
 from twofold.types import Owner
 from twofold.types.json import dump_json
 
-__all__ = ["holders_of"]
+__all__ = ["holders_of", "with_equal_text"]
 
 _MOST_OWNERS: Final = 32
 """How many owners are looked under one by one; of more, all that hold an id are looked through."""
@@ -37,6 +39,16 @@ def holders_of(
         for id_, key in connection.execute(_OF_ONE, (*named, *store_owner(owner))):
             found.setdefault(id_, []).append((key, owner))
     return found
+
+
+def with_equal_text(connection: Connection, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
+    """See :meth:`Reader.with_equal_text`; by newer, then id."""
+    rows = connection.execute(
+        "SELECT r.key FROM records r WHERE r.content_hash = ? AND r.scope = ? AND r.owner = ?"
+        f" AND r.namespace = ? AND {LIVING} ORDER BY {TOTAL_ORDER}",
+        (content_hash, *store_owner(owner), store_namespace(namespace)),
+    )
+    return [key for (key,) in rows]
 
 
 def _in_order(found: dict[str, list[tuple[int, Owner]]], owners: Sequence[Owner]) -> dict[str, list[tuple[int, Owner]]]:

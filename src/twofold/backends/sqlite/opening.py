@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from twofold.backends.sqlite import pragmas, registry
-from twofold.backends.sqlite.connections import MEMORY, Pool, SqlFunction, connect
+from twofold.backends.sqlite.connecting import SqlFunction, connect
+from twofold.backends.sqlite.connections import MEMORY, Pool
 from twofold.backends.sqlite.driver import DEFAULT_DRIVER, Connection, Driver, DriverName, load_driver
 from twofold.backends.sqlite.faults import FULL_DISK, Fault, driver_errors, fault_of, translating
 from twofold.backends.sqlite.keyword import column_weights

@@ -11,7 +11,7 @@ from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.rows import store_time
 from twofold.backends.sqlite.visible import compile_visibility
 
-__all__ = ["claim", "claimed", "park", "release", "unpark"]
+__all__ = ["claim", "claimed", "count", "park", "release", "unpark"]
 
 
 def claim(connection: Connection, visible: Visibility, limit: int, now: datetime, until: datetime) -> list[int]:
@@ -29,6 +29,16 @@ def claim(connection: Connection, visible: Visibility, limit: int, now: datetime
         "UPDATE pending SET claimed_until = ? WHERE key = ?", [(store_time(until), key) for key in keys]
     )
     return keys
+
+
+def count(connection: Connection, fingerprint: str | None, visible: Visibility) -> int:
+    """How many visible records have text but no vector of ``fingerprint``; see :meth:`Reader.pending`."""
+    condition = compile_visibility(visible)
+    without = "pending p CROSS JOIN records r ON r.key = p.key WHERE"
+    if fingerprint is None:
+        without = "records r WHERE r.parts > 0 AND"
+    sql = f"SELECT count(*) FROM {without} {condition.sql}"
+    return int(connection.execute(sql, condition.params).fetchone()[0])
 
 
 def claimed(connection: Connection, visible: Visibility, now: datetime) -> int:

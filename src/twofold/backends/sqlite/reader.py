@@ -3,10 +3,9 @@
 # ruff: noqa: S608 - values are always bound; what is put into the text of SQL are names of this module's own
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -24,33 +23,28 @@ from twofold.backends.protocol import (
     Tally,
     Visibility,
 )
-from twofold.backends.sqlite import next_space, pending
-from twofold.backends.sqlite.candidates import TOTAL_ORDER, in_order, json_keys
+from twofold.backends.sqlite import listing, next_space, pending
+from twofold.backends.sqlite.candidates import in_order, json_keys
 from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.head import Head
 from twofold.backends.sqlite.keyword import KeywordIndex
 from twofold.backends.sqlite.keyword_leg import KeywordLeg
 from twofold.backends.sqlite.links import select_links, select_neighbors
-from twofold.backends.sqlite.lookups import holders_of
+from twofold.backends.sqlite.lookups import holders_of, with_equal_text
 from twofold.backends.sqlite.marks import select_marks
 from twofold.backends.sqlite.postings import PostingsCache
 from twofold.backends.sqlite.rescoring import standings
 from twofold.backends.sqlite.rows import (
     COLUMNS,
-    TIMES,
     from_row,
     load_namespace,
     load_owner,
     load_time,
-    row_limit,
-    store_namespace,
-    store_owner,
 )
 from twofold.backends.sqlite.tally import tally
 from twofold.backends.sqlite.vectors import VectorLeg, stored_vectors
-from twofold.backends.sqlite.visible import LIVING, compile_visibility
 from twofold.backends.sqlite.visible_keys import Seen, VisibleKeys
-from twofold.errors import ConfigurationError, SearchUnavailableError
+from twofold.errors import SearchUnavailableError
 from twofold.ranking import Edge, Standing
 from twofold.text import KeywordQuery
 from twofold.types import Direction, Owner, Record
@@ -75,31 +69,6 @@ class Parts:
     has_fts5: bool
     """Whether the SQLite library can serve the keyword leg."""
 
-
-_SORTABLE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        **{
-            name: f"r.{name}"
-            for name in (
-                "id",
-                "kind",
-                "namespace",
-                "project",
-                "source",
-                "importance",
-                "strength",
-                "access_count",
-                *sorted(TIMES),
-                "superseded_by",
-                "content_hash",
-                "revision",
-                "scope",
-            )
-        },
-        "owner": "NULLIF(r.owner, '')",
-    }
-)
-"""The attributes that have an order, as SQL."""
 
 _RECORDS: Final = (
     f"SELECT r.key, {', '.join(f'r.{column}' for column in COLUMNS)}"
@@ -315,20 +284,11 @@ class SqliteReader:
         Raises:
             ConfigurationError: an attribute that does not exist or has no order.
         """
-        condition = compile_visibility(visible)
-        parts = [part for each in order for part in _ordering(each)]
-        rows = self._connection.execute(
-            f"SELECT r.key FROM records r WHERE {condition.sql} ORDER BY {', '.join([*parts, TOTAL_ORDER])}"
-            " LIMIT ? OFFSET ?",
-            (*condition.params, row_limit(limit), row_limit(offset)),
-        )
-        return [key for (key,) in rows]
+        return listing.scan(self._connection, visible, order, limit, offset)
 
     def count(self, visible: Visibility) -> int:
         """How many visible records there are."""
-        condition = compile_visibility(visible)
-        sql = f"SELECT count(*) FROM records r WHERE {condition.sql}"
-        return int(self._connection.execute(sql, condition.params).fetchone()[0])
+        return listing.count(self._connection, visible)
 
     def distinct(self, attribute: str, visible: Visibility) -> list[Any]:
         """The values, none twice and ascending, that an attribute has among visible records; absent ones are no
@@ -337,18 +297,7 @@ class SqliteReader:
         Raises:
             ConfigurationError: an attribute that does not exist or has no order.
         """
-        condition = compile_visibility(visible)
-        if attribute == "tags":
-            source, column = "records r CROSS JOIN json_each(r.tags) t", "t.value"
-        else:
-            source, column = "records r", _sortable(attribute)
-        rows = self._connection.execute(
-            f"SELECT DISTINCT {column} AS value FROM {source}"
-            f" WHERE {condition.sql} AND {column} IS NOT NULL ORDER BY value",
-            condition.params,
-        )
-        load = _loader(attribute)
-        return [value if load is None else load(value) for (value,) in rows]
+        return listing.distinct(self._connection, attribute, visible)
 
     def tally(self, visible: Visibility) -> Tally:
         """Counts of the visible records and of what belongs to them."""
@@ -391,12 +340,7 @@ class SqliteReader:
 
     def pending(self, visible: Visibility) -> int:
         """How many visible records have text but no vector; see :meth:`Reader.pending`."""
-        condition = compile_visibility(visible)
-        without = "pending p CROSS JOIN records r ON r.key = p.key WHERE"
-        if self.fingerprint is None:
-            without = "records r WHERE r.parts > 0 AND"
-        sql = f"SELECT count(*) FROM {without} {condition.sql}"
-        return int(self._connection.execute(sql, condition.params).fetchone()[0])
+        return pending.count(self._connection, self.fingerprint, visible)
 
     def claimed(self, visible: Visibility, now: datetime) -> int:
         """How many visible records somebody is embedding at ``now``; see :meth:`Reader.claimed`."""
@@ -406,12 +350,7 @@ class SqliteReader:
         """Keys of the owner's records in this namespace with this text that are neither archived nor superseded, by
         newer, then id.
         """
-        rows = self._connection.execute(
-            "SELECT r.key FROM records r WHERE r.content_hash = ? AND r.scope = ? AND r.owner = ?"
-            f" AND r.namespace = ? AND {LIVING} ORDER BY {TOTAL_ORDER}",
-            (content_hash, *store_owner(owner), store_namespace(namespace)),
-        )
-        return [key for (key,) in rows]
+        return with_equal_text(self._connection, content_hash, owner, namespace)
 
     def marks(
         self,
@@ -454,27 +393,3 @@ class SqliteReader:
                 return None
             self._looked_up = (visible, seen)
         return self._looked_up[1]
-
-
-def _sortable(attribute: str) -> str:
-    try:
-        return _SORTABLE[attribute]
-    except KeyError:
-        raise ConfigurationError(
-            f"{attribute!r} is no attribute that records can be ordered by; those are {', '.join(sorted(_SORTABLE))}"
-        ) from None
-
-
-def _ordering(order: Order) -> tuple[str, str]:
-    column = _sortable(order.attribute)
-    return f"{column} IS NULL", f"{column} {'DESC' if order.descending else 'ASC'}"
-
-
-def _loader(attribute: str) -> Callable[[Any], Any] | None:
-    if attribute in TIMES:
-        return load_time
-    if attribute == "namespace":
-        return load_namespace
-    if attribute == "scope":
-        return lambda code: load_owner(code, "").scope
-    return None
