@@ -64,7 +64,8 @@ class Ranking:
 
     def score(self, key: int) -> float:
         """From 0 to 1."""
-        return min(1.0, max(0.0, self.scores[key] / self.ceiling)) if self.ceiling > 0 else 0.0
+        score = self.scores[key] / self.ceiling if self.ceiling > 0 else 0.0
+        return min(1.0, score) if score > 0.0 else 0.0
 
 
 def rank(prepared: PreparedSearch, legs: Mapping[str, Leg], reader: Reader, visible: Visibility) -> Ranking:

@@ -54,36 +54,41 @@ class Ties:
             limit: how many, at least 1. One that is tied with the last of them has its chance too.
         """
         if np.count_nonzero(scores[1:] == scores[:-1]):  # many times quicker than any()
-            keys, scores = self.in_order(keys, scores)
+            return self.ranked(keys, scores, limit)
         return as_candidates(zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True))
 
-    def in_order(self, keys: Keys, scores: Scores) -> tuple[Keys, Scores]:
-        """Both in order, the best first, and of equal ones the newer, as is known of all; the file is asked only for
-        those that are of one instant, which may be very many.
-
-        Args:
-            keys: shape (n,), none twice, in any order.
-            scores: shape (n,).
+    def ranked(self, keys: Keys, scores: Scores, limit: int) -> list[Candidate]:
+        """The same of keys in any order. Of equal ones the newer come first, as is known of all; the file is asked only
+        for those that are of one instant, which may be very many.
         """
         created = self._seen.created_at(keys)
         order = np.lexsort((-created, -scores))
-        keys, scores, created = keys[order], scores[order], created[order]
+        created, scores = created[order], scores[order]
         same = scores[1:] == scores[:-1]
         same &= created[1:] == created[:-1]
-        if np.count_nonzero(same):
-            of_one_instant = np.zeros(len(keys), dtype=np.bool_)
-            of_one_instant[1:] = same
-            of_one_instant[:-1] |= same
-            place = np.zeros(len(keys), dtype=np.int64)
-            place[of_one_instant] = self._places(keys[of_one_instant])
-            keys = keys[np.lexsort((place, -created, -scores))]
-        return keys, scores
+        listed: list[int] = keys[order].tolist()
+        tied: list[int] = same.nonzero()[0].tolist()
+        if tied:
+            self._settle(listed, tied)
+        return as_candidates(zip(listed[:limit], scores[:limit].tolist(), strict=True))
 
-    def _places(self, keys: Keys) -> Keys:
-        """By key its place among these in the total order."""
-        ordered = np.array(in_order(self._connection, keys.tolist()), dtype=np.int64)
-        by_key = ordered.argsort(kind="stable")
-        return by_key[ordered.searchsorted(keys, sorter=by_key)]
+    def _settle(self, keys: list[int], tied: list[int]) -> None:
+        """Put those in order that nothing but the file can tell apart.
+
+        Args:
+            keys: otherwise in order.
+            tied: the places of those that are tied with the next one, ascending.
+        """
+        runs: list[list[int]] = []
+        for at in tied:
+            if runs and runs[-1][1] == at + 1:
+                runs[-1][1] = at + 2
+            else:
+                runs.append([at, at + 2])
+        ordered = in_order(self._connection, [key for start, stop in runs for key in keys[start:stop]])
+        place = {key: number for number, key in enumerate(ordered)}
+        for start, stop in runs:
+            keys[start:stop] = sorted(keys[start:stop], key=place.__getitem__)
 
 
 def best_candidates(keys: Keys, scores: Scores, limit: int, ties: Ties) -> list[Candidate]:
@@ -102,5 +107,4 @@ def best_candidates(keys: Keys, scores: Scores, limit: int, ties: Ties) -> list[
         parted.partition(len(scores) - limit)
         best = scores >= parted[len(scores) - limit]
         keys, scores = keys[best], scores[best]
-    keys, scores = ties.in_order(keys, scores)
-    return as_candidates(zip(keys[:limit].tolist(), scores[:limit].tolist(), strict=True))
+    return ties.ranked(keys, scores, limit)
