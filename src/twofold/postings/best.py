@@ -67,9 +67,9 @@ class Weighted:
     """How many hold it."""
 
     def __post_init__(self) -> None:
-        most = self.weight * max((each.most for each in self.stretches), default=0.0)
+        most = self.weight * max([each.most for each in self.stretches], default=0.0)
         object.__setattr__(self, "most", most)
-        object.__setattr__(self, "holders", sum(len(each.slots) for each in self.stretches))
+        object.__setattr__(self, "holders", sum([len(each.slots) for each in self.stretches]))
 
 
 class Best(NamedTuple):

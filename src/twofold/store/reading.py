@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ __all__ = ["Reading", "Records"]
 
 Records: TypeAlias = list[Record]
 """Named here because inside of :class:`Reading` the word ``list`` is a method."""
+
+_MODES: Final = {mode.value: mode for mode in Mode}
 
 FieldVectors: TypeAlias = Mapping[str, npt.NDArray[np.float32]]
 """One record's vectors by field, shape (parts, dimension)."""
@@ -334,11 +336,9 @@ class Reading(Handle):
         phrasings: Iterable[str] = (),
     ) -> SearchRequest:
         asker = self._access(access)
-        if type(mode) is not Mode:
-            try:
-                mode = Mode(mode)
-            except ValueError:
-                raise ConfigurationError(f"mode is one of {', '.join(Mode)}, not {mode!r}") from None
+        known = _MODES.get(mode) if isinstance(mode, str) else None
+        if known is None:
+            raise ConfigurationError(f"mode is one of {', '.join(Mode)}, not {mode!r}")
         visible = self._visible(asker, where, as_of=as_of)
         return SearchRequest(
             text=text,
@@ -346,7 +346,7 @@ class Reading(Handle):
             at=self._now() if visible.as_of else visible.at,
             k=k,
             offset=offset,
-            mode=mode,
+            mode=known,
             params=self._ranked_by(params, preset),
             vector=vector,
             phrasings=()

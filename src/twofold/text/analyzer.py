@@ -142,7 +142,7 @@ class _Asked:
         self._previous: str | None = None
 
     def query(self) -> KeywordQuery:
-        terms = (Term(tokens, weight, prefix) for (tokens, prefix), weight in self._weights.items())
+        terms = [Term(tokens, weight, prefix) for (tokens, prefix), weight in self._weights.items()]
         return KeywordQuery(tuple(terms), tuple(self._pairs))
 
     def interrupt(self) -> None:

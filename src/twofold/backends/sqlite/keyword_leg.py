@@ -139,19 +139,19 @@ class KeywordLeg:
 
     def _holders(self, query: KeywordQuery) -> Holders | None:
         """Who holds the terms of a query, from memory, if that can be."""
-        if self._head.changed or self._held is None or self._held[0] != query:
+        if self._head.changed or self._held is None or self._held[0] is not query:
             holders = self._postings.holders(self._connection, self._head, query.terms, match_expression)
             self._held = (query, holders)
         return self._held[1]
 
     def _holders_at_hand(self, query: KeywordQuery) -> Holders | None:
         """The same if this query was the last one."""
-        if self._head.changed or self._held is None or self._held[0] != query:
+        if self._head.changed or self._held is None or self._held[0] is not query:
             return None
         return self._held[1]
 
     def _matches(self, query: KeywordQuery) -> Matches:
         """All matches of a query."""
-        if self._head.changed or self._kept is None or self._kept[0] != query:
+        if self._head.changed or self._kept is None or self._kept[0] is not query:
             self._kept = (query, self._index.matches(self._connection, query))
         return self._kept[1]
