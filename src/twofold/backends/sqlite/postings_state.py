@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from twofold.backends.sqlite.postings_reading import ChangedRecord, Totals
-from twofold.backends.sqlite.visible_keys import Keys, Seen
+from twofold.backends.sqlite.visible_keys import Keys, Seen, places_in
 from twofold.postings import (
     Among,
     Postings,
@@ -201,9 +201,10 @@ def _places(ascending: npt.NDArray[np.integer], wanted: npt.NDArray[np.integer])
     """Where each of ``wanted`` is in ``ascending``, and whether it is there at all."""
     if not len(ascending):
         return np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=np.bool_)
-    places = ascending.searchsorted(wanted)
-    places[places == len(ascending)] = 0
-    return places, ascending.take(places) == wanted
+    places = places_in(ascending, wanted)
+    known = ascending.take(places, mode="clip") == wanted
+    places *= known
+    return places, known
 
 
 def _among(seen: Seen, keys: Keys) -> Mask:

@@ -28,7 +28,7 @@ from twofold.backends.sqlite.rows import store_time
 from twofold.backends.sqlite.touches import TOUCHED_COLUMNS
 from twofold.backends.sqlite.visible import Condition, alive_at, permitted
 
-__all__ = ["Keys", "Seen", "VisibleKeys", "changed_since"]
+__all__ = ["Keys", "Seen", "VisibleKeys", "changed_since", "places_in"]
 
 Keys: TypeAlias = npt.NDArray[np.int64]
 """Integer keys of records."""
@@ -66,7 +66,7 @@ class Seen:
 
     def created_at(self, keys: Keys) -> Keys:
         """When these were created, in microseconds; all of them are visible."""
-        return self.instants[self.keys.searchsorted(keys)]
+        return self.instants.take(places_in(self.keys, keys))
 
     def newest_first(self, keys: Sequence[int]) -> Sequence[int] | None:
         """``keys`` with those first that were created last; None if that is not known of all, or is no order."""
@@ -88,7 +88,7 @@ class Seen:
         if strengthened is None or strengthened != self.strengthened or not len(self.keys):
             return keys
         asked = np.array(keys, dtype=np.int64)
-        places = self.keys.searchsorted(asked)
+        places = places_in(self.keys, asked)
         maybe = self.keys.take(places, mode="clip") != asked
         maybe |= self.uncommon.take(places, mode="clip")
         return asked[maybe].tolist() if np.count_nonzero(maybe) else ()
@@ -97,7 +97,7 @@ class Seen:
         """Which of ``keys`` are visible."""
         if not len(self.keys):
             return np.zeros(len(keys), dtype=np.bool_)
-        found: npt.NDArray[np.bool_] = self.keys.take(self.keys.searchsorted(keys), mode="clip") == keys
+        found: npt.NDArray[np.bool_] = self.keys.take(places_in(self.keys, keys), mode="clip") == keys
         return found
 
 
@@ -195,6 +195,15 @@ class VisibleKeys:
             while self._bytes > MAX_CACHED_BYTES:
                 _, dropped = self._kept.popitem(last=False)
                 self._bytes -= dropped.nbytes
+
+
+def places_in(keys: npt.NDArray[np.integer], sought: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+    """Where each of ``sought`` is among ``keys``, which ascend; of one that is not there, any number."""
+    if len(keys):
+        first = int(keys[0])
+        if int(keys[-1]) - first == len(keys) - 1:  # none was ever deleted: nothing need be looked for
+            return sought - np.intp(first)
+    return keys.searchsorted(sought)
 
 
 def changed_since(connection: Connection, generation: int) -> Keys:
