@@ -106,9 +106,10 @@ def test_what_check_advises_mends_the_vectors(
     "statement",
     [
         "DROP TABLE records",
-        "DROP TABLE state",
+        "DROP VIEW state",
+        "DROP TABLE counters",
         "DROP TABLE meta",
-        "DELETE FROM state",
+        "DELETE FROM counters",
         "UPDATE meta SET value = 'x' WHERE name = 'dimension'",
         "UPDATE records SET fields = 'x'",
         "UPDATE records SET metadata = '{'",

@@ -343,9 +343,12 @@ def _stored(value: Any, type_: ValueType) -> Any:
 def _column_among(column: str, operands: Sequence[Any], type_: ValueType) -> _Sql:
     if type_ is ValueType.TAGS:
         return _Sql(f"twofold_json_in({column}, ?)", (dump_json([list(tags) for tags in operands]),))
+    stored = [_stored(operand, type_) for operand in operands]
+    if type_ is ValueType.NAMESPACE and all(stored):
+        return _chain([_among(_Sql(column), stored), _Sql(_below_root(column))], " AND ", _TRUE)
     if type_ is ValueType.NUMBER:
         column = f"+{column}"  # no column affinity: it would round large integers of the list to floats
-    return _among(_Sql(column), [_stored(operand, type_) for operand in operands])
+    return _among(_Sql(column), stored)
 
 
 def _column_containing(column: str, wanted: Sequence[Any], type_: ValueType, *, every: bool) -> _Sql:
@@ -362,7 +365,14 @@ def _namespace_prefix(column: str, words: tuple[str, ...]) -> _Sql:
     if not words:
         return _TRUE
     start = _stored(words, ValueType.NAMESPACE)
-    return _Sql(f"{column} >= ? AND {column} < ?", (start, start[:-1] + chr(ord(_SEPARATOR) + 1)))
+    return _Sql(
+        f"{column} >= ? AND {column} < ? AND {_below_root(column)}", (start, start[:-1] + chr(ord(_SEPARATOR) + 1))
+    )
+
+
+def _below_root(column: str) -> str:
+    """What the index of namespaces has: SQLite takes it for a condition that says so in these words."""
+    return f"{column} > ''"
 
 
 def _attribute_empty(column: str, type_: ValueType, *, nullable: bool) -> _Sql:

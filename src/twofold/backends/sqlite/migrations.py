@@ -82,10 +82,16 @@ def _claims(connection: Connection, _: Creation) -> None:
         connection.execute(statement)
 
 
+def _lean_adds(connection: Connection, _: Creation) -> None:
+    for statement in schema.LEAN_ADDS:
+        connection.execute(statement)
+
+
 MIGRATIONS: Final[tuple[Migration, ...]] = (
     Migration("0001_initial", _initial),
     Migration("0002_links", _links),
     Migration("0003_claims", _claims),
+    Migration("0004_lean_adds", _lean_adds),
 )
 """All steps there are, in the order they are taken."""
 

@@ -13,7 +13,17 @@ from typing import Final
 
 from twofold.types import Scope
 
-__all__ = ["APPLICATION_ID", "CLAIMS", "EQUAL_TEXT", "INITIAL", "LINKS", "SCOPE_CODES", "fts_columns", "fts_ddl"]
+__all__ = [
+    "APPLICATION_ID",
+    "CLAIMS",
+    "EQUAL_TEXT",
+    "INITIAL",
+    "LEAN_ADDS",
+    "LINKS",
+    "SCOPE_CODES",
+    "fts_columns",
+    "fts_ddl",
+]
 
 APPLICATION_ID: Final = 0x32464C44
 """Marks a file as twofold's in its SQLite header: the bytes ``2FLD``."""
@@ -30,7 +40,7 @@ INITIAL: Final = (
     # the table vec belongs to), sidecar:<index> (JSON list: generation, bytes and BLAKE2b of an index saved beside the
     # file). A missing row is an unset value.
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    # One row: the number of the last write; touches do not count.
+    # One row: the number of the last write; touches do not count. A view since LEAN_ADDS.
     "CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), generation INTEGER NOT NULL)",
     "INSERT INTO state VALUES (1, 0)",
     """
@@ -67,7 +77,7 @@ INITIAL: Final = (
     )
     """,
     "CREATE INDEX records_by_generation ON records (generation)",
-    "CREATE INDEX records_by_namespace ON records (namespace, scope, owner)",
+    "CREATE INDEX records_by_namespace ON records (namespace, scope, owner)",  # partial since LEAN_ADDS
     "CREATE INDEX records_by_source ON records (source) WHERE source IS NOT NULL",
     "CREATE TABLE spaces (id INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, field TEXT NOT NULL,"
     " dimension INTEGER NOT NULL, UNIQUE (fingerprint, field))",
@@ -123,6 +133,33 @@ CLAIMS: Final = (
     "ALTER TABLE pending ADD COLUMN claimed_until INTEGER",
 )
 """What lets several processes share a back-fill."""
+
+LEAN_ADDS: Final = (
+    # One row, for what no record or tombstone tells: the number of the last write that left neither, and the highest
+    # key that was ever deleted.
+    "CREATE TABLE counters (id INTEGER PRIMARY KEY CHECK (id = 1), generation INTEGER NOT NULL,"
+    " last_key INTEGER NOT NULL)",
+    "INSERT INTO counters SELECT 1, generation, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'records'), 0)"
+    " FROM state",
+    "DROP TABLE state",
+    # The number of the last write, touches not counted, and the highest key there ever was. Under the name of the table
+    # that it replaces: an older release that has the file open meanwhile reads on, and is refused when it writes.
+    """
+    CREATE VIEW state AS SELECT
+        max(
+            counters.generation,
+            coalesce((SELECT max(generation) FROM records), 0),
+            coalesce((SELECT max(generation) FROM tombstones), 0)
+        ) AS generation,
+        max(counters.last_key, coalesce((SELECT max(key) FROM records), 0)) AS last_key
+    FROM counters
+    """,
+    # Of the root, which is above all others, an index tells little, and many stores have nothing else. A statement
+    # that is to use it says "namespace > ''" in so many words.
+    "DROP INDEX records_by_namespace",
+    "CREATE INDEX records_by_namespace ON records (namespace, scope, owner) WHERE namespace > ''",
+)
+"""What spares an add three of the eighteen pages that it wrote: its row tells what stood on them."""
 
 _PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 

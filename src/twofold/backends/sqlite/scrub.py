@@ -81,7 +81,7 @@ def _forget_derived(connection: Connection, parts: Parts) -> None:
     Tombstones go as well, and with them every index in memory, of any process, that was made before: it cannot be
     brought up to date any more, only built from what there is now.
     """
-    connection.execute("UPDATE state SET generation = generation + 1")
+    connection.execute("UPDATE counters SET generation = (SELECT generation + 1 FROM state)")
     head = read_head(connection)
     connection.execute("DELETE FROM tombstones")
     write_meta(connection, "tombstones_pruned", str(head.generation))

@@ -37,15 +37,16 @@ KEPT_TOMBSTONES: Final = 100_000
 
 _PRUNE_EVERY: Final = 256  # writes
 _BATCH: Final = 1000
+_RESERVED: Final = 4096
+"""How many keys ahead SQLite is told of: it then need not write down the last one with each record."""
 
 _FIELDS, _PARTS, _TAGS, _HASH = (COLUMNS.index(name) for name in ("fields", "parts", "tags", "content_hash"))
 _INSERT: Final = (
     f"INSERT INTO records (key, {', '.join(COLUMNS)}, generation) VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 )
-_LAST_KEY: Final = (
-    "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'records'), 0),"
-    " coalesce((SELECT max(key) FROM records), 0))"
-)
+_LAST_KEY: Final = "SELECT last_key, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'records'), 0) FROM state"
+_RESERVE: Final = "UPDATE sqlite_sequence SET seq = ? WHERE name = 'records'"
+_DELETED: Final = "UPDATE counters SET last_key = max(last_key, ?)"
 _UPDATE: Final = f"UPDATE records SET {', '.join(f'{name} = ?' for name in COLUMNS)}, generation = ? WHERE key = ?"
 _OLD: Final = "SELECT fields, tags, content_hash FROM records WHERE key = ?"
 _ADD_VECTOR: Final = "INSERT INTO vectors (space, key, part, content_hash, vector) VALUES (?, ?, ?, ?, ?)"
@@ -65,9 +66,13 @@ class SqliteWriter(SqliteReader):
         self._spaces: dict[str, int] | None = None
         self._tokens_checked = False
         self._finds_equal_text = False
+        self._counted = False
+        """Whether a record or a tombstone carries the number of this write, and so the file knows of it."""
 
     def finish(self) -> None:
         """Before the commit: bring along what shares the transaction of the rows."""
+        if self._head.changed and not self._counted:
+            self._connection.execute("UPDATE counters SET generation = ?", (self._head.generation,))
         vec0 = self._parts.vectors.vec0
         if vec0 is not None and self._head.changed:
             vec0.catch_up(self._connection, self._head)
@@ -115,6 +120,8 @@ class SqliteWriter(SqliteReader):
             InvalidVectorError: a vector is zero, not finite or of the wrong length, or of an unknown field.
             ConfigurationError: there are vectors, but no embedder was adopted.
         """
+        if not new:
+            return []
         for record, _ in new:
             self._check_fields(record)
         rows = [to_row(record) for record, _ in new]
@@ -122,10 +129,13 @@ class SqliteWriter(SqliteReader):
         blobs = [self._checked(vectors, row[_HASH], examine) for (_, vectors), row in zip(new, rows, strict=True)]
         self._begin_change()
         indexed = self._tokens_usable()  # before the rows are there: it may make the index anew from all rows
-        (last,) = self._connection.execute(_LAST_KEY).fetchone()
+        last, reserved = self._connection.execute(_LAST_KEY).fetchone()
         keys = list(range(last + 1, last + 1 + len(rows)))
         generation = self._head.generation
         self._connection.executemany(_INSERT, [(key, *row, generation) for key, row in zip(keys, rows, strict=True)])
+        self._counted = True
+        if keys[-1] > reserved:
+            self._connection.execute(_RESERVE, (keys[-1] + _RESERVED,))
         if indexed:
             keyword = self._parts.keyword
             tokens = [keyword.tokens(record.fields, record.tags) for record, _ in new]
@@ -161,6 +171,7 @@ class SqliteWriter(SqliteReader):
                 keyword.remove(self._connection, key, before)
                 keyword.add(self._connection, [(key, after)])
         self._connection.execute(_UPDATE, (*row, self._head.generation, key))
+        self._counted = True
         if blobs:
             self._drop_vectors(key)
             self._store([(key, row[_HASH], blobs)])
@@ -183,6 +194,7 @@ class SqliteWriter(SqliteReader):
                     f"UPDATE records SET archived_at = ?, revision = revision + 1, generation = ? WHERE key {_IN}",
                     (value, self._head.generation, json.dumps(changed)),
                 )
+                self._counted = True
 
     def delete(self, keys: Sequence[int]) -> None:
         """Remove rows, tokens, vectors, pending marks and links; unknown keys are passed over."""
@@ -205,6 +217,8 @@ class SqliteWriter(SqliteReader):
                 "INSERT INTO tombstones (generation, key) SELECT ?, value FROM json_each(?)",
                 (self._head.generation, gone),
             )
+            self._connection.execute(_DELETED, (max(key for key, _, _ in rows),))
+            self._counted = True
 
     def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
         """Keys of an owner's records in a namespace with this text; see the protocol."""
@@ -234,6 +248,7 @@ class SqliteWriter(SqliteReader):
         self._drop_vectors(key)
         self._store([(key, content_hash, blobs)])
         self._connection.execute("UPDATE records SET generation = ? WHERE key = ?", (self._head.generation, key))
+        self._counted = True
         return True
 
     def claim_pending(self, visible: Visibility, limit: int, now: datetime, until: datetime) -> dict[int, Record]:
@@ -366,7 +381,6 @@ class SqliteWriter(SqliteReader):
             return
         head.changed = True
         head.generation += 1
-        self._connection.execute("UPDATE state SET generation = ?", (head.generation,))
         if head.generation % _PRUNE_EVERY == 0:
             self._prune()
 

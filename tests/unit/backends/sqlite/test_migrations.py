@@ -37,7 +37,7 @@ def tables(pool):
 def test_a_new_file_has_every_table_and_says_what_it_is(opened, tmp_path):
     at = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     file = opened(tmp_path / "a.db", fields=("title", "body"), stop_words=("the", "a"), clock=lambda: at)
-    assert {"meta", "state", "records", "vectors", "fts", "fts_terms", "twofold_migrations"} <= tables(file.pool)
+    assert {"meta", "counters", "records", "vectors", "fts", "fts_terms", "twofold_migrations"} <= tables(file.pool)
     assert rows(file.pool, "PRAGMA application_id") == [(APPLICATION_ID,)]
     applied_at = round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1e6)
     assert rows(file.pool, "SELECT name, applied_at FROM twofold_migrations ORDER BY rowid") == [

@@ -416,7 +416,7 @@ def test_one_that_contradicts_the_file_is_not_believed(opened: Callable[..., clo
         add(backend, 20)
         begin(backend)
         with backend._file.pool.writer() as connection:  # gone, but not from the keyword index
-            connection.execute("UPDATE state SET generation = generation + 1")
+            connection.execute("UPDATE counters SET generation = (SELECT generation + 1 FROM state)")
             connection.execute("DELETE FROM records WHERE key = 3")
             connection.execute("INSERT INTO tombstones SELECT generation, 3 FROM state")
         assert not from_memory(backend)
@@ -446,7 +446,7 @@ def test_a_record_that_the_keyword_index_lacks_is_left_to_fts5(opened: Callable[
         with backend._file.pool.writer() as connection:
             (lost,) = [each for each in backend._parts.keyword.stored_tokens(connection) if each[0] == 3]
             backend._parts.keyword.remove(connection, *lost)
-            connection.execute("UPDATE state SET generation = generation + 1")
+            connection.execute("UPDATE counters SET generation = (SELECT generation + 1 FROM state)")
             connection.execute("UPDATE records SET generation = (SELECT generation FROM state) WHERE key = 3")
         assert not from_memory(backend)
         assert len(ask(backend, "kettle")) == 19
