@@ -18,6 +18,7 @@ from twofold.backends.sqlite.faults import driver_errors
 from twofold.backends.sqlite.filter_sql import FUNCTIONS
 from twofold.backends.sqlite.head import head_of_reader, read_head
 from twofold.backends.sqlite.keyword import KeywordIndex, column_weights, is_index_fault
+from twofold.backends.sqlite.known import LastWrite
 from twofold.backends.sqlite.migrations import write_meta
 from twofold.backends.sqlite.opening import OpenedFile, open_file
 from twofold.backends.sqlite.postings import PostingsCache, SavedPostings
@@ -54,6 +55,7 @@ class SqliteBackend:
         analyzer = Analyzer(opened.language, opened.stop_words)
         self._approximate = False
         self._background = Background()
+        self._last_write = LastWrite()
         keyword = KeywordIndex(opened.fields, analyzer, settings)
         self._parts = Parts(
             fields=opened.fields,
@@ -134,10 +136,12 @@ class SqliteBackend:
             StoreBusyError: the lock was held elsewhere for longer than ``busy_timeout``.
             StoreClosedError: the store is closed.
         """
-        with self._file.pool.writer() as connection:
-            writer = SqliteWriter(connection, self._parts)
+        pool = self._file.pool
+        with pool.writer() as connection:
+            writer = SqliteWriter(self._last_write.known(connection, pool.turn), self._parts)
             yield writer
             writer.finish()
+        self._last_write.keep(writer.known)
 
     def info(self) -> StoreInfo:
         """What it says of itself."""

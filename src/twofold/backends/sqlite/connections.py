@@ -70,6 +70,7 @@ class Pool:
         self._idle: list[Connection] = []
         self._reading: dict[int, int] = {}  # thread → sessions
         self._writing: int | None = None  # thread
+        self._turn = 0
         self._main = main  # the writer's; of :memory:, the only one
         self._using: set[Connection] = set()  # what readers hold
         self._claim = claim
@@ -80,6 +81,11 @@ class Pool:
     def read_only(self) -> bool:
         """Whether nothing can be written."""
         return self._read_only
+
+    @property
+    def turn(self) -> int:
+        """How many sessions the writer's connection has had, a present one included."""
+        return self._turn
 
     @property
     def closed(self) -> bool:
@@ -269,6 +275,7 @@ class Pool:
             if self._closed or self._writing is not None:
                 self._wait(lambda: self._writing is None, "another thread of this process was writing", wait=wait)
             self._writing = thread
+            self._turn += 1
         if self._main is None:
             try:
                 self._main = self._connect()

@@ -16,6 +16,7 @@ __all__ = [
     "busy_timeout",
     "cache_size",
     "checkpoint",
+    "data_version",
     "journal_size_limit",
     "query_only",
     "reading_through",
@@ -39,6 +40,12 @@ def busy_timeout(connection: Connection, seconds: float) -> None:
 def cache_size(connection: Connection, mebibytes: int) -> None:
     """How much of the file a connection keeps in memory; SQLite's own default is 2 MiB."""
     connection.execute(f"PRAGMA cache_size = -{mebibytes * 1024}").fetchall()
+
+
+def data_version(connection: Connection) -> int:
+    """A number that stays the same until another connection, of any process, commits. Its own commits do not count."""
+    (version,) = connection.execute("PRAGMA data_version").fetchone()
+    return int(version)
 
 
 @contextmanager

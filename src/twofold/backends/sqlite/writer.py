@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from twofold.backends.protocol import LinkWrite, Mark, Space, Touch, VectorWrite, Visibility
 from twofold.backends.sqlite import next_space, pending
-from twofold.backends.sqlite.driver import Connection
 from twofold.backends.sqlite.examining import all_sound, as_they_are, examined
-from twofold.backends.sqlite.head import read_head
+from twofold.backends.sqlite.known import Known
 from twofold.backends.sqlite.links import delete_links, drop_links_of, put_links
 from twofold.backends.sqlite.marks import delete_marks, forget_marks, put_marks
 from twofold.backends.sqlite.migrations import write_meta
@@ -60,12 +59,9 @@ _IN: Final = "IN (SELECT value FROM json_each(?))"
 class SqliteWriter(SqliteReader):
     """A transaction with the write lock held. See :class:`twofold.backends.protocol.Writer`."""
 
-    def __init__(self, connection: Connection, parts: Parts) -> None:
-        super().__init__(connection, parts, read_head(connection))
-        self._known_fields = frozenset(parts.fields)
-        self._spaces: dict[str, int] | None = None
-        self._tokens_checked = False
-        self._finds_equal_text = False
+    def __init__(self, known: Known, parts: Parts) -> None:
+        super().__init__(known.connection, parts, known.head)
+        self.known = known
         self._counted = False
         """Whether a record or a tombstone carries the number of this write, and so the file knows of it."""
 
@@ -104,7 +100,7 @@ class SqliteWriter(SqliteReader):
         )
         self._connection.execute("INSERT OR IGNORE INTO pending (key) SELECT key FROM records WHERE parts > 0")
         head.fingerprint, head.dimension = fingerprint, dimension
-        self._spaces = None
+        self.known.spaces = None
 
     def insert(self, record: Record, vectors: VectorWrite | None) -> int:
         """Add a record; see :meth:`insert_many`, also for the errors."""
@@ -129,13 +125,11 @@ class SqliteWriter(SqliteReader):
         blobs = [self._checked(vectors, row[_HASH], examine) for (_, vectors), row in zip(new, rows, strict=True)]
         self._begin_change()
         indexed = self._tokens_usable()  # before the rows are there: it may make the index anew from all rows
-        last, reserved = self._connection.execute(_LAST_KEY).fetchone()
-        keys = list(range(last + 1, last + 1 + len(rows)))
+        keys = self._new_keys(len(rows))
         generation = self._head.generation
         self._connection.executemany(_INSERT, [(key, *row, generation) for key, row in zip(keys, rows, strict=True)])
         self._counted = True
-        if keys[-1] > reserved:
-            self._connection.execute(_RESERVE, (keys[-1] + _RESERVED,))
+        self._reserve(keys[-1])
         if indexed:
             keyword = self._parts.keyword
             tokens = [keyword.tokens(record.fields, record.tags) for record, _ in new]
@@ -145,7 +139,7 @@ class SqliteWriter(SqliteReader):
             waiting = [(key,) for key, row, each in zip(keys, rows, blobs, strict=True) if row[_PARTS] and not each]
             if waiting:
                 self._connection.executemany(_ADD_PENDING, waiting)
-        return keys
+        return list(keys)
 
     def replace(self, key: int, record: Record, vectors: VectorWrite | None) -> None:
         """Put ``record`` in the place of the one at ``key``; see the protocol. Tokens are rewritten only if they
@@ -222,9 +216,9 @@ class SqliteWriter(SqliteReader):
 
     def with_equal_text(self, content_hash: str, owner: Owner, namespace: tuple[str, ...]) -> list[int]:
         """Keys of an owner's records in a namespace with this text; see the protocol."""
-        if not self._finds_equal_text:
+        if not self.known.finds_equal_text:
             self._connection.execute(EQUAL_TEXT)
-            self._finds_equal_text = True
+            self.known.finds_equal_text = True
         return super().with_equal_text(content_hash, owner, namespace)
 
     # -- vectors --------------------------------------------------------------------------------------------------
@@ -283,7 +277,7 @@ class SqliteWriter(SqliteReader):
         """Let the next space be the one in use; see the protocol."""
         self._begin_change()
         next_space.swap(self._connection, self._head, refused)
-        self._spaces = None
+        self.known.spaces = None
 
     def drop_next(self) -> None:
         """Give the next space up."""
@@ -301,13 +295,14 @@ class SqliteWriter(SqliteReader):
             return []
         if self._head.fingerprint is None:
             raise ConfigurationError("vectors cannot be stored before an embedder is adopted")
-        if self._spaces is None:
-            self._spaces = spaces_of(self._connection, self._head.fingerprint)
+        spaces = self.known.spaces
+        if spaces is None:
+            spaces = self.known.spaces = spaces_of(self._connection, self._head.fingerprint)
         blobs: list[tuple[int, int, bytes]] = []
         for field, given in vectors.by_field.items():
-            space = self._spaces.get(field)
+            space = spaces.get(field)
             if space is None:
-                raise InvalidVectorError(f"a vector is of the field {field!r}; there are {', '.join(self._spaces)}")
+                raise InvalidVectorError(f"a vector is of the field {field!r}; there are {', '.join(spaces)}")
             matrix = examine(given, self._head.dimension, field)
             blobs += [(space, part, blob_of(vector)) for part, vector in enumerate(matrix)]
         return blobs
@@ -370,9 +365,25 @@ class SqliteWriter(SqliteReader):
     # -- within ---------------------------------------------------------------------------------------------------
 
     def _check_fields(self, record: Record) -> None:
-        if not self._known_fields.issuperset(record.fields):
-            unknown = ", ".join(repr(name) for name in record.fields if name not in self._known_fields)
-            raise InvalidRecordError(f"the store has no field {unknown}; it has {', '.join(self._parts.fields)}")
+        names = self._parts.fields
+        unknown = [repr(name) for name in record.fields if name not in names]
+        if unknown:
+            raise InvalidRecordError(f"the store has no field {', '.join(unknown)}; it has {', '.join(names)}")
+
+    def _new_keys(self, count: int) -> Sequence[int]:
+        """So many keys that no record ever had."""
+        known = self.known
+        if known.last_key is None:
+            known.last_key, known.reserved = self._connection.execute(_LAST_KEY).fetchone()
+        first = known.last_key + 1
+        known.last_key += count
+        return range(first, first + count)
+
+    def _reserve(self, key: int) -> None:
+        """Have SQLite know keys ahead of the one that a row was just given, if it does not."""
+        if key > self.known.reserved:
+            self._connection.execute(_RESERVE, (key + _RESERVED,))
+            self.known.reserved = key + _RESERVED
 
     def _begin_change(self) -> None:
         """Count this transaction as a write, once."""
@@ -396,8 +407,7 @@ class SqliteWriter(SqliteReader):
 
     def _tokens_usable(self) -> bool:
         """Whether tokens can be written: the index must be of this analyser, or is made so now."""
-        if not self._tokens_checked:
-            self._tokens_checked = True
+        if not self.known.tokens_checked:
             version = self._parts.keyword.analyzer.version
             if not self._parts.has_fts5:
                 version = ""  # what is written now will be missing in the index
@@ -406,6 +416,7 @@ class SqliteWriter(SqliteReader):
                     self._parts.keyword.rebuild(self._connection)
                 write_meta(self._connection, "analyzer", version)
                 self._head.analyzer = version
+            self.known.tokens_checked = True
         return self._parts.has_fts5
 
     def _column(self, sql: str, params: tuple[object, ...]) -> list[int]:

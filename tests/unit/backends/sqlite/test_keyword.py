@@ -12,6 +12,7 @@ import pytest
 from twofold.backends.protocol import Visibility
 from twofold.backends.sqlite.backend import SqliteBackend
 from twofold.backends.sqlite.keyword import match_expression
+from twofold.backends.sqlite.known import LastWrite
 from twofold.config import StoreSettings
 from twofold.errors import ConfigurationError, SearchUnavailableError
 from twofold.testing.records import NEW_YEAR, make_record
@@ -62,6 +63,7 @@ def shadow(backend: SqliteBackend) -> tuple[int, int]:
 def without_fts5(backend: SqliteBackend) -> SqliteBackend:
     """The same file as a Python sees it whose SQLite has no FTS5."""
     backend._parts = dataclasses.replace(backend._parts, has_fts5=False)
+    backend._last_write = LastWrite()
     return backend
 
 
