@@ -72,6 +72,7 @@ class Pool:
         self._writing: int | None = None  # thread
         self._turn = 0
         self._main = main  # the writer's; of :memory:, the only one
+        self._main_writes = True
         self._using: set[Connection] = set()  # what readers hold
         self._claim = claim
         self._closed = False
@@ -151,7 +152,7 @@ class Pool:
             raise ReadOnlyStoreError("the store is open for reading only")
         with translating("writing to the store"), _Writing(self, wait=wait) as connection:
             if self._shared:
-                pragmas.query_only(connection, on=False)  # a reader had it last
+                self._let_write(connection, may=True)
             if wait:
                 yield connection
                 return
@@ -212,6 +213,12 @@ class Pool:
                 pragmas.busy_timeout(main, 0)
                 pragmas.checkpoint(main)
             main.close()
+
+    def _let_write(self, main: Connection, *, may: bool) -> None:
+        """Let the only connection write, or only read; whenever that changes SQLite compiles every statement anew."""
+        if self._main_writes is not may:
+            pragmas.query_only(main, on=not may)
+            self._main_writes = may
 
     def _enter_reader(self, thread: int) -> Connection | None:
         """Take a place among the readers; a connection that is idle, or None: one is to be made."""
@@ -348,7 +355,7 @@ class _Reading(AbstractContextManager[Session]):
             if connection is None:
                 connection = self._connection = pool._new_reader()  # noqa: SLF001
             elif pool._shared:  # noqa: SLF001
-                pragmas.query_only(connection, on=True)  # a writer had it last
+                pool._let_write(connection, may=False)  # noqa: SLF001
             cancellation = current_cancellation.get()
             if cancellation is not None:
                 self._cancelling = cancellation.calling(connection.interrupt)
