@@ -33,17 +33,19 @@ def stemmer(language: str) -> Callable[[str], str]:
     algorithm = _algorithm(language)
     if algorithm is None:
         return lambda word: word
-    snowball = Stemmer.Stemmer(algorithm, 0)  # without a cache of its own: the analyser has one
-    lock = threading.Lock()  # a stemmer holds the word it works on
+    own = _Own(algorithm)
 
     def stem(word: str) -> str:
-        if len(word) < _SHORTEST:
-            return word
-        with lock:
-            stemmed: str = snowball.stemWord(word)
-        return stemmed or word
+        return word if len(word) < _SHORTEST else own.stemmed(word) or word
 
     return stem
+
+
+class _Own(threading.local):
+    """Snowball's stemmer of each thread: it holds the word that it works on, and a lock would cost as much as it."""
+
+    def __init__(self, algorithm: str) -> None:
+        self.stemmed: Callable[[str], str] = Stemmer.Stemmer(algorithm, 0).stemWord  # the analyser has the cache
 
 
 def _algorithm(language: str) -> str | None:
