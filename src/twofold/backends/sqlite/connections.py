@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Final, TypeVar
 
 from twofold.backends.sqlite import forks, pragmas
@@ -118,8 +118,7 @@ class Pool:
         """
         return _Reading(self, opened, ended)
 
-    @contextmanager
-    def writer(self, *, wait: bool = True) -> Iterator[Connection]:
+    def writer(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
         """One transaction, begun with the write lock held. It commits at the end of the block, or rolls back if that
         raises; the block's own error is never masked.
 
@@ -134,33 +133,14 @@ class Pool:
             StoreClosedError: the pool is closed.
             ForkedStoreError: this is a child of the process that opened it.
         """
-        with self.exclusive(wait=wait) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            self._refuse_fork()  # the block may have forked, and the transaction is the parent's
-            connection.execute("COMMIT")
+        return _Writing(self, wait=wait, transaction=True)
 
-    @contextmanager
-    def exclusive(self, *, wait: bool = True) -> Iterator[Connection]:
+    def exclusive(self, *, wait: bool = True) -> AbstractContextManager[Connection]:
         """The writer's connection outside of a transaction, for what cannot run in one (VACUUM, a checkpoint).
 
         A transaction that is open at the end of the block is rolled back. Raises what :meth:`writer` raises.
         """
-        self._refuse_fork()
-        self._refuse_moved()
-        if self._read_only:
-            raise ReadOnlyStoreError("the store is open for reading only")
-        with translating("writing to the store"), _Writing(self, wait=wait) as connection:
-            if self._shared:
-                self._let_write(connection, may=True)
-            if wait:
-                yield connection
-                return
-            pragmas.busy_timeout(connection, 0)
-            try:
-                yield connection
-            finally:
-                pragmas.busy_timeout(connection, self._settings.busy_timeout)
+        return _Writing(self, wait=wait, transaction=False)
 
     def close(self) -> None:
         """Wait for the sessions in flight, then close all connections. Calling it again does nothing.
@@ -385,19 +365,58 @@ def _with_snapshot(connection: Connection) -> Connection:
 
 
 class _Writing:
-    """The writer's connection, taken at entry and given back at exit."""
+    """The writer's connection, taken at entry and given back at exit, with or without a transaction in between.
 
-    __slots__ = ("_pool", "_wait")
+    A class, because it is entered for each record that is added: generators within each other take longer.
+    """
 
-    def __init__(self, pool: Pool, *, wait: bool = True) -> None:
+    __slots__ = ("_connection", "_pool", "_transaction", "_wait")
+
+    def __init__(self, pool: Pool, *, wait: bool, transaction: bool) -> None:
         self._pool = pool
         self._wait = wait
+        self._transaction = transaction
 
     def __enter__(self) -> Connection:
-        return self._pool._enter_writer(threading.get_ident(), wait=self._wait)  # noqa: SLF001 - a part of it
+        pool = self._pool
+        pool._refuse_fork()  # noqa: SLF001 - a part of it, as all that follows
+        pool._refuse_moved()  # noqa: SLF001
+        if pool.read_only:
+            raise ReadOnlyStoreError("the store is open for reading only")
+        with _WRITING:
+            self._connection = pool._enter_writer(threading.get_ident(), wait=self._wait)  # noqa: SLF001
+            try:
+                if pool._shared:  # noqa: SLF001
+                    pool._let_write(self._connection, may=True)  # noqa: SLF001
+                if not self._wait:
+                    pragmas.busy_timeout(self._connection, 0)
+                if self._transaction:
+                    self._connection.execute("BEGIN IMMEDIATE")
+            except BaseException:
+                self._leave()
+                raise
+        return self._connection
 
-    def __exit__(self, *_: object) -> None:
-        self._pool._leave_writer()  # noqa: SLF001
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None and self._transaction:
+                with _WRITING:
+                    self._pool._refuse_fork()  # noqa: SLF001 - the block may have forked, and then it is the parent's
+                    self._connection.execute("COMMIT")
+        finally:
+            self._leave()
+        _WRITING.__exit__(kind, error, trace)
+
+    def _leave(self) -> None:
+        pool = self._pool
+        try:
+            if not self._wait:
+                pragmas.busy_timeout(self._connection, pool._settings.busy_timeout)  # noqa: SLF001
+        finally:
+            pool._leave_writer()  # noqa: SLF001
+
+
+_WRITING: Final = translating("writing to the store")
 
 
 def _end_transaction(connection: Connection) -> bool:
