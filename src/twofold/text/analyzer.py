@@ -47,7 +47,7 @@ class _Pieces(dict[str, str]):
         if len(piece) <= _CACHED_LENGTH:
             if len(self) >= _CACHED_PIECES:
                 self.clear()  # the frequent ones are back at once
-            self[piece] = found
+            self[piece] = piece if found == piece else found  # the same object twice is looked for in memory once
         return found
 
 

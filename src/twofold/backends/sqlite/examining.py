@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from twofold.vectors import as_matrix
 __all__ = ["all_sound", "as_they_are", "examined"]
 
 Matrix: TypeAlias = npt.NDArray[np.float32]
+
+_FLOAT32: Final = np.dtype(np.float32)
 
 
 def examined(given: Matrix, dimension: int | None, field: str) -> Matrix:
@@ -33,9 +35,11 @@ def all_sound(writes: Iterable[VectorWrite | None], dimension: int | None) -> bo
     """
     matrices = [matrix for each in writes if each is not None for matrix in each.by_field.values()]
     for each in matrices:
-        if type(each) is not np.ndarray or each.dtype != np.float32 or each.ndim != 2 or each.shape[1] != dimension:
+        if type(each) is not np.ndarray or each.dtype != _FLOAT32 or each.ndim != 2 or each.shape[1] != dimension:
+            return False
+        if not len(each):
             return False
     if not matrices:
         return True
     rows = np.concatenate(matrices) if len(matrices) > 1 else matrices[0]
-    return all(map(len, matrices)) and all(0.0 < square < math.inf for square in np.vecdot(rows, rows).tolist())
+    return all(0.0 < square < math.inf for square in np.vecdot(rows, rows).tolist())
