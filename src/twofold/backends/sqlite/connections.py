@@ -229,10 +229,10 @@ class Pool:
         return connection
 
     def _leave_reader(self, thread: int, connection: Connection | None) -> None:
+        if self._is_forked():
+            return
         if self._shared:
             self._leave_writer()
-            return
-        if self._is_forked():
             return
         usable = connection is not None and _end_transaction(connection)
         with self._lock:
@@ -272,8 +272,6 @@ class Pool:
         return self._main
 
     def _leave_writer(self) -> None:
-        if self._is_forked():
-            return
         usable = self._main is not None and _end_transaction(self._main)
         with self._lock:
             if self._main is not None and not usable and not self._shared:  # in memory it is the data itself
@@ -398,22 +396,25 @@ class _Writing:
         return self._connection
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
+        pool = self._pool
+        if pool._is_forked():  # noqa: SLF001 - the block forked: connection and transaction are the parent's
             if error is None and self._transaction:
-                with _WRITING:
-                    self._pool._refuse_fork()  # noqa: SLF001 - the block may have forked, and then it is the parent's
-                    self._connection.execute("COMMIT")
-        finally:
-            self._leave()
+                pool._refuse_fork()  # noqa: SLF001
+        else:
+            try:
+                if error is None and self._transaction:
+                    with _WRITING:
+                        self._connection.execute("COMMIT")
+            finally:
+                self._leave()
         _WRITING.__exit__(kind, error, trace)
 
     def _leave(self) -> None:
-        pool = self._pool
         try:
             if not self._wait:
-                pragmas.busy_timeout(self._connection, pool._settings.busy_timeout)  # noqa: SLF001
+                pragmas.busy_timeout(self._connection, self._pool._settings.busy_timeout)  # noqa: SLF001
         finally:
-            pool._leave_writer()  # noqa: SLF001
+            self._pool._leave_writer()  # noqa: SLF001
 
 
 _WRITING: Final = translating("writing to the store")

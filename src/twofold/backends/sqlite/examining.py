@@ -42,4 +42,5 @@ def all_sound(writes: Iterable[VectorWrite | None], dimension: int | None) -> bo
     if not matrices:
         return True
     rows = np.concatenate(matrices) if len(matrices) > 1 else matrices[0]
-    return all(0.0 < square < math.inf for square in np.vecdot(rows, rows).tolist())
+    squares = np.vecdot(rows, rows).tolist() if len(rows) > 1 else [float(np.vdot(rows, rows))]
+    return all(0.0 < square < math.inf for square in squares)
