@@ -185,7 +185,9 @@ def embed(drafts: Sequence[Draft], ingest: Ingest, *, anew: Collection[int] = ()
     guard = ingest.guard
     if guard is None:
         return Embedded(None, None, (None,) * len(drafts), ())
-    given = [None if each.vectors is None else VectorWrite(each.content_hash, each.vectors) for each in drafts]
+    given = [
+        None if each.vectors is None else VectorWrite(each.content_hash, each.vectors, sound=True) for each in drafts
+    ]
     wanted: Sequence[int] = [index for index, each in enumerate(drafts) if each.vectors is None and each.pieces]
     if wanted and guard.embeds:
         wanted = _not_embedded_yet(wanted, drafts, guard.fingerprint, ingest.backend, anew)
@@ -204,7 +206,7 @@ def embed(drafts: Sequence[Draft], ingest: Ingest, *, anew: Collection[int] = ()
     for index in wanted:
         if index not in failed:
             by_field = {name: np.stack(vectors) for name, vectors in parts[index].items()}
-            given[index] = VectorWrite(drafts[index].content_hash, by_field)
+            given[index] = VectorWrite(drafts[index].content_hash, by_field, sound=True)
     return Embedded(guard.fingerprint, _length(given), tuple(given), _each_once(map(degradation_of, failed.values())))
 
 

@@ -160,6 +160,9 @@ class VectorWrite(NamedTuple):
     """The hash of the text that was embedded."""
     by_field: Mapping[str, npt.NDArray[np.float32]]
     """By field name, shape (parts, dimension)."""
+    sound: bool = False
+    """Whether whoever made it has found each to be finite and not all zero, as what :func:`twofold.vectors.as_matrix`
+    gives is: a backend then looks at their length alone. Default: it looks at each."""
 
 
 class Space(NamedTuple):

@@ -31,6 +31,7 @@ from twofold.backends.sqlite.vector_indexes import VectorIndexes
 from twofold.backends.sqlite.vectors import VectorLeg
 from twofold.backends.sqlite.visible_keys import VisibleKeys
 from twofold.backends.sqlite.writer import SqliteWriter
+from twofold.backends.sqlite.writing_session import WritingSession
 from twofold.config import StoreSettings
 from twofold.errors import SearchUnavailableError, StoreError
 from twofold.text import Analyzer
@@ -127,8 +128,7 @@ class SqliteBackend:
         """
         return self._file.pool.session(self._reader, self._save_wanted_index)
 
-    @contextmanager
-    def write(self) -> Iterator[SqliteWriter]:
+    def write(self) -> AbstractContextManager[SqliteWriter]:
         """A transaction, begun with the write lock held; it commits at the end of the block.
 
         Raises:
@@ -136,12 +136,7 @@ class SqliteBackend:
             StoreBusyError: the lock was held elsewhere for longer than ``busy_timeout``.
             StoreClosedError: the store is closed.
         """
-        pool = self._file.pool
-        with pool.writer() as connection:
-            writer = SqliteWriter(self._last_write.known(connection, pool.turn), self._parts)
-            yield writer
-            writer.finish()
-        self._last_write.keep(writer.known)
+        return WritingSession(self._file.pool, self._parts, self._last_write)
 
     def info(self) -> StoreInfo:
         """What it says of itself."""

@@ -33,14 +33,18 @@ def all_sound(writes: Iterable[VectorWrite | None], dimension: int | None) -> bo
     """Whether all of these vectors are plainly of that length, finite and not zero: all at once is many times quicker
     than one by one. False leaves it to :func:`examined`.
     """
-    matrices = [matrix for each in writes if each is not None for matrix in each.by_field.values()]
-    for each in matrices:
-        if type(each) is not np.ndarray or each.dtype != _FLOAT32 or each.ndim != 2 or each.shape[1] != dimension:
-            return False
-        if not len(each):
-            return False
-    if not matrices:
+    unknown: list[Matrix] = []
+    for each in writes:
+        if each is None:
+            continue
+        for given in each.by_field.values():
+            if type(given) is not np.ndarray or given.dtype != _FLOAT32 or given.ndim != 2:
+                return False
+            if given.shape[1] != dimension or not len(given):
+                return False
+            if not each.sound:
+                unknown.append(given)
+    if not unknown:
         return True
-    rows = np.concatenate(matrices) if len(matrices) > 1 else matrices[0]
-    squares = np.vecdot(rows, rows).tolist() if len(rows) > 1 else [float(np.vdot(rows, rows))]
-    return all(0.0 < square < math.inf for square in squares)
+    rows = np.concatenate(unknown)
+    return all(0.0 < square < math.inf for square in np.vecdot(rows, rows).tolist())
