@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -22,9 +22,8 @@ from twofold.backends.sqlite.reader import Parts, SqliteReader
 from twofold.backends.sqlite.rows import COLUMNS, load_fields, store_time, to_row
 from twofold.backends.sqlite.schema import EQUAL_TEXT
 from twofold.backends.sqlite.touches import touch_rows
-from twofold.backends.sqlite.vector_indexes import spaces_of
-from twofold.backends.sqlite.vectors import blob_of
-from twofold.errors import ConfigurationError, InvalidRecordError, InvalidVectorError, RecordNotFoundError
+from twofold.backends.sqlite.vector_rows import blobs_of, drop_vectors, put_blobs
+from twofold.errors import ConfigurationError, InvalidRecordError, RecordNotFoundError
 from twofold.types import Owner, Record
 
 __all__ = ["KEPT_TOMBSTONES", "SqliteWriter"]
@@ -48,7 +47,6 @@ _RESERVE: Final = "UPDATE sqlite_sequence SET seq = ? WHERE name = 'records'"
 _DELETED: Final = "UPDATE counters SET last_key = max(last_key, ?)"
 _UPDATE: Final = f"UPDATE records SET {', '.join(f'{name} = ?' for name in COLUMNS)}, generation = ? WHERE key = ?"
 _OLD: Final = "SELECT fields, tags, content_hash FROM records WHERE key = ?"
-_ADD_VECTOR: Final = "INSERT INTO vectors (space, key, part, content_hash, vector) VALUES (?, ?, ?, ?, ?)"
 _ADD_PENDING: Final = (
     "INSERT INTO pending (key) VALUES (?) ON CONFLICT (key) DO UPDATE SET reason = NULL, attempts = 0,"
     " claimed_until = NULL"
@@ -122,7 +120,9 @@ class SqliteWriter(SqliteReader):
             self._check_fields(record)
         rows = [to_row(record) for record, _ in new]
         examine = as_they_are if all_sound((vectors for _, vectors in new), self._head.dimension) else examined
-        blobs = [self._checked(vectors, row[_HASH], examine) for (_, vectors), row in zip(new, rows, strict=True)]
+        blobs = [
+            blobs_of(self.known, vectors, row[_HASH], examine) for (_, vectors), row in zip(new, rows, strict=True)
+        ]
         self._begin_change()
         indexed = self._tokens_usable()  # before the rows are there: it may make the index anew from all rows
         keys = self._new_keys(len(rows))
@@ -135,7 +135,9 @@ class SqliteWriter(SqliteReader):
             tokens = [keyword.tokens(record.fields, record.tags) for record, _ in new]
             keyword.add(self._connection, zip(keys, tokens, strict=True))
         if self._head.fingerprint is not None:
-            self._store((key, row[_HASH], each) for key, row, each in zip(keys, rows, blobs, strict=True))
+            put_blobs(
+                self._connection, ((key, row[_HASH], each) for key, row, each in zip(keys, rows, blobs, strict=True))
+            )
             waiting = [(key,) for key, row, each in zip(keys, rows, blobs, strict=True) if row[_PARTS] and not each]
             if waiting:
                 self._connection.executemany(_ADD_PENDING, waiting)
@@ -155,7 +157,7 @@ class SqliteWriter(SqliteReader):
         if old is None:
             raise RecordNotFoundError("there is no such record")
         old_fields, old_tags, old_hash = old
-        blobs = self._checked(vectors, row[_HASH], examined)
+        blobs = blobs_of(self.known, vectors, row[_HASH], examined)
         self._begin_change()
         if (old_fields, old_tags) != (row[_FIELDS], row[_TAGS]) and self._tokens_usable():
             keyword = self._parts.keyword
@@ -167,10 +169,10 @@ class SqliteWriter(SqliteReader):
         self._connection.execute(_UPDATE, (*row, self._head.generation, key))
         self._counted = True
         if blobs:
-            self._drop_vectors(key)
-            self._store([(key, row[_HASH], blobs)])
+            drop_vectors(self._connection, key)
+            put_blobs(self._connection, [(key, row[_HASH], blobs)])
         elif old_hash != row[_HASH]:
-            self._drop_vectors(key)
+            drop_vectors(self._connection, key)
             if row[_PARTS] and self._head.fingerprint is not None:
                 self._connection.execute(_ADD_PENDING, (key,))
 
@@ -235,12 +237,12 @@ class SqliteWriter(SqliteReader):
         if row is None:
             return False
         (content_hash,) = row
-        blobs = self._checked(vectors, content_hash, examined)
+        blobs = blobs_of(self.known, vectors, content_hash, examined)
         if not blobs:
             return False
         self._begin_change()
-        self._drop_vectors(key)
-        self._store([(key, content_hash, blobs)])
+        drop_vectors(self._connection, key)
+        put_blobs(self._connection, [(key, content_hash, blobs)])
         self._connection.execute("UPDATE records SET generation = ? WHERE key = ?", (self._head.generation, key))
         self._counted = True
         return True
@@ -286,42 +288,6 @@ class SqliteWriter(SqliteReader):
     def drop_former(self, limit: int) -> int:
         """Remove up to ``limit`` vectors of embedders that are neither in use nor next."""
         return next_space.drop_former(self._connection, self._head, limit)
-
-    def _checked(
-        self, vectors: VectorWrite | None, content_hash: str, examine: Callable[[Matrix, int | None, str], Matrix]
-    ) -> list[tuple[int, int, bytes]]:
-        """Vectors as (space, part, blob); none if there are none or they were made of another text."""
-        if vectors is None or vectors.content_hash != content_hash:
-            return []
-        if self._head.fingerprint is None:
-            raise ConfigurationError("vectors cannot be stored before an embedder is adopted")
-        spaces = self.known.spaces
-        if spaces is None:
-            spaces = self.known.spaces = spaces_of(self._connection, self._head.fingerprint)
-        blobs: list[tuple[int, int, bytes]] = []
-        for field, given in vectors.by_field.items():
-            space = spaces.get(field)
-            if space is None:
-                raise InvalidVectorError(f"a vector is of the field {field!r}; there are {', '.join(spaces)}")
-            matrix = examine(given, self._head.dimension, field)
-            blobs += [(space, part, blob_of(vector)) for part, vector in enumerate(matrix)]
-        return blobs
-
-    def _store(self, records: Iterable[tuple[int, str, Sequence[tuple[int, int, bytes]]]]) -> None:
-        """Put vectors in: by record its key, the hash of its text, and what :meth:`_checked` gives."""
-        self._connection.executemany(
-            _ADD_VECTOR,
-            [
-                (space, key, part, content_hash, blob)
-                for key, content_hash, blobs in records
-                for space, part, blob in blobs
-            ],
-        )
-
-    def _drop_vectors(self, key: int) -> None:
-        """Forget what was made of a record's former text."""
-        self._connection.execute("DELETE FROM vectors WHERE key = ?", (key,))
-        self._connection.execute("DELETE FROM pending WHERE key = ?", (key,))
 
     # -- links and touches ----------------------------------------------------------------------------------------
 
