@@ -16,7 +16,7 @@ from twofold import Access, GivenVectors, StoreSettings
 from twofold.backends.sqlite import vector_indexes, vectors
 from twofold.errors import SearchUnavailableError
 from twofold.store import HybridStore
-from twofold.vectors import CompactIndex
+from twofold.vectors import CompactIndex, choice
 
 pytest.importorskip("faiss", reason="the extra faiss is not installed")
 
@@ -43,6 +43,7 @@ def found(store: HybridStore, query: Any, **arguments: Any) -> list[tuple[str, f
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vector_indexes, "FLOATS_IN_MEMORY", 0)
+    monkeypatch.setattr(choice, "LEAST_ROWS", 2000)
     monkeypatch.setattr(vectors, "_FEW", 20)
 
 
