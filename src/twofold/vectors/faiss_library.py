@@ -10,8 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Final
 
@@ -54,18 +52,23 @@ def faiss_problem() -> str | None:
     return None
 
 
-@contextmanager
-def threads(count: int) -> Iterator[None]:
+class threads:  # noqa: N801 - it reads as what is done
     """Let FAISS use so many threads for the calls that this thread makes; in a forked child always one, as the
     others of the pool do not live on in it (facebookresearch/faiss#5206).
     """
-    faiss, loaded_by = _loaded()
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(count if os.getpid() == loaded_by else 1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
+
+    __slots__ = ("_before", "_count")
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __enter__(self) -> None:
+        faiss, loaded_by = _loaded()
+        self._before = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(self._count if os.getpid() == loaded_by else 1)
+
+    def __exit__(self, *_: object) -> None:
+        _loaded()[0].omp_set_num_threads(self._before)
 
 
 def bitmap_selector(among: npt.NDArray[np.bool_], count: int) -> Any:

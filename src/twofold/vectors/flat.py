@@ -195,7 +195,7 @@ class FlatIndex(SearchedAlone):
             recent = self._rows.search_rows(checked, tail, limit)
             found = [each and merged(each, own, limit) for each, own in zip(found, recent, strict=True)]
         unsettled = [query for query, each in zip(checked, found, strict=True) if each is None]
-        rest = iter(self._rows.search_rows(unsettled, rows, limit))
+        rest = iter(self._rows.search_rows(unsettled, rows, limit) if unsettled else ())
         return [next(rest) if each is None else each for each in found]
 
     def cosines(self, query: Floats, keys: Keys) -> tuple[Keys, Scores]:

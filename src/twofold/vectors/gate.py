@@ -13,7 +13,8 @@ class Gate:
     """Many may pass together, or one alone; who waits to be alone is let in before those that come later."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)  # as a context it is a detour to its lock
         self._inside = 0  # -1: one alone
         self._waiting = 0
         self._together = _Together(self)
@@ -39,14 +40,14 @@ class Gate:
 
     def enter(self) -> None:
         """See :meth:`together`."""
-        with self._condition:
+        with self._lock:
             while self._waiting or self._inside < 0:
                 self._condition.wait()
             self._inside += 1
 
     def leave(self) -> None:
         """See :meth:`together`."""
-        with self._condition:
+        with self._lock:
             self._inside -= 1
             if self._waiting:
                 self._condition.notify_all()

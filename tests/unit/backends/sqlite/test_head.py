@@ -25,7 +25,7 @@ def test_a_head_is_read_once_while_nobody_writes(pool):
 @pytest.mark.parametrize(
     "write",
     [
-        "UPDATE state SET generation = generation + 1",
+        "UPDATE counters SET generation = (SELECT generation + 1 FROM state)",
         "INSERT INTO meta VALUES ('strengthened', '1')",
         "INSERT INTO pending (key) VALUES (1)",
     ],
@@ -45,7 +45,7 @@ def test_a_session_keeps_the_head_that_it_began_with(pool):
     with pool.reader() as connection:
         before = head_of_reader(connection)
         with pool.writer() as writing:
-            writing.execute("UPDATE state SET generation = generation + 1")
+            writing.execute("UPDATE counters SET generation = (SELECT generation + 1 FROM state)")
         assert head_of_reader(connection) is before
         assert read_head(connection) == before
 
@@ -53,6 +53,6 @@ def test_a_session_keeps_the_head_that_it_began_with(pool):
 def test_in_memory_a_session_sees_what_its_own_connection_wrote(opened):
     pool = opened(MEMORY).pool
     with pool.writer() as connection:
-        connection.execute("UPDATE state SET generation = generation + 1")
+        connection.execute("UPDATE counters SET generation = (SELECT generation + 1 FROM state)")
     with pool.session(read_head) as head:
         assert head.generation == 1
