@@ -18,7 +18,7 @@ from twofold.vectors.codes import TOGETHER, Codes, Nodes
 from twofold.vectors.coding import Coding
 from twofold.vectors.exact import ExactIndex
 from twofold.vectors.faiss_library import faiss_problem
-from twofold.vectors.proposals import merged, nearest_by_codes
+from twofold.vectors.proposals import nearest_by_codes
 from twofold.vectors.protocol import Floats, Found, Keys, Rows, Scores, SearchedAlone
 
 __all__ = ["FlatIndex"]
@@ -189,11 +189,8 @@ class FlatIndex(SearchedAlone):
             limit,
             most=min(_MOST_FETCHED, visible // 4),
             scored=lambda asked, nodes: self._scored(asked, nodes, limit),
+            uncoded=self._tail(rows),
         )
-        tail = self._tail(rows)
-        if len(tail):
-            recent = self._rows.search_rows(checked, tail, limit)
-            found = [each and merged(each, own, limit) for each, own in zip(found, recent, strict=True)]
         unsettled = [query for query, each in zip(checked, found, strict=True) if each is None]
         rest = iter(self._rows.search_rows(unsettled, rows, limit) if unsettled else ())
         return [next(rest) if each is None else each for each in found]

@@ -33,6 +33,7 @@ def nearest_by_codes(
     *,
     most: int,
     scored: Callable[[Sequence[Floats], Sequence[Nodes]], Sequence[Found]],
+    uncoded: Nodes | None = None,
 ) -> list[Found | None]:
     """For each query the nearest, ties with the last one included; None where the codes do not tell who they are.
 
@@ -47,6 +48,7 @@ def nearest_by_codes(
         limit: how many are asked for, at least 1.
         most: how many may be fetched.
         scored: for each of some queries the ``limit`` best of its nodes, by exact cosine.
+        uncoded: nodes that have no codes, and are looked at in any case.
     """
     fetched = max(_LEAST_FETCHED, _FETCHED * limit)
     if fetched > most or not queries:
@@ -65,10 +67,10 @@ def nearest_by_codes(
             proposals[number], looked_at[number] = proposed, 0  # what seems equal may have changed places
         waiting = [number for number in waiting if not proposals[number].most < leasts[number]]
     settled = [number for number in range(len(queries)) if number not in waiting]
-    others = scored(
-        [queries[number] for number in settled],
-        [proposals[number].at_least(leasts[number], looked_at[number]) for number in settled],
-    )
+    contenders = [proposals[number].at_least(leasts[number], looked_at[number]) for number in settled]
+    if uncoded is not None and len(uncoded):
+        contenders = [np.concatenate([own, uncoded]) for own in contenders]
+    others = scored([queries[number] for number in settled], contenders)
     found: list[Found | None] = [None] * len(queries)
     for number, other in zip(settled, others, strict=True):
         found[number] = merged(best[number], other, limit)
