@@ -29,7 +29,7 @@ def connect(
         pragmas.cache_size(connection, settings.cache_mib)
         pragmas.synchronous(connection, settings.synchronous)
         pragmas.journal_size_limit(connection)
-        pragmas.autocheckpoint(connection)
+        pragmas.autocheckpoint(connection, settings.synchronous)
         pragmas.trusted_schema(connection)
         for name, arguments, function in functions:
             connection.create_function(name, arguments, function, deterministic=True)

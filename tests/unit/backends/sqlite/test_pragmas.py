@@ -66,3 +66,10 @@ def test_what_is_read_through_is_not_kept_and_then_all_is_as_before(connect):
     with pytest.raises(LookupError):
         read()
     assert connection.execute("PRAGMA cache_size").fetchone() == (-7 * 1024,)
+
+
+@pytest.mark.parametrize(("level", "pages"), [("NORMAL", 2000), ("FULL", 1000)])
+def test_the_log_starts_over_sooner_where_each_commit_waits_for_the_disk(opened, tmp_path, level, pages):
+    with opened(tmp_path / "a.db", synchronous=level).pool.writer() as connection:
+        assert connection.execute("PRAGMA wal_autocheckpoint").fetchall() == [(pages,)]
+        assert connection.execute("PRAGMA synchronous").fetchall() == [({"NORMAL": 1, "FULL": 2}[level],)]
