@@ -108,7 +108,7 @@ def load_time(microseconds: int) -> datetime:
 
 def store_namespace(namespace: Sequence[str]) -> str:
     """Its words, each followed by U+001F: what lies below a namespace is a range of the index."""
-    return "".join(f"{word}\x1f" for word in namespace)
+    return "".join([f"{word}\x1f" for word in namespace])
 
 
 @lru_cache(maxsize=1024)
