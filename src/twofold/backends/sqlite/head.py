@@ -16,7 +16,8 @@ _SQL = """
         (SELECT value FROM meta WHERE name = 'dimension'),
         (SELECT value FROM meta WHERE name = 'analyzer'),
         (SELECT value FROM meta WHERE name = 'tombstones_pruned'),
-        (SELECT value FROM meta WHERE name = 'strengthened')
+        (SELECT value FROM meta WHERE name = 'strengthened'),
+        (SELECT schema_version FROM pragma_schema_version)
     FROM state
 """
 
@@ -38,6 +39,9 @@ class Head:
     strengthened: int | None = 0
     """How many transactions touched records so that their strength grew, which no generation counts; None in one that
     has done so itself, and may yet be rolled back."""
+    schema: int = 0
+    """How often SQLite was told that tables changed, which it is, too, where a backup is copied into the open file: the
+    writes since that backup are gone then, and others will have their numbers."""
     changed: bool = False
     """Whether the session has written something of its own, so that nothing of it may be kept for others."""
 
@@ -49,7 +53,7 @@ def read_head(connection: Connection) -> Head:
         CorruptStoreError: it is not there, or not readable.
     """
     try:
-        generation, fingerprint, dimension, analyzer, pruned, strengthened = connection.execute(_SQL).fetchone()
+        generation, fingerprint, dimension, analyzer, pruned, strengthened, schema = connection.execute(_SQL).fetchone()
         return Head(
             generation=int(generation),
             fingerprint=fingerprint,
@@ -57,6 +61,7 @@ def read_head(connection: Connection) -> Head:
             analyzer=analyzer or "",
             pruned=int(pruned or 0),
             strengthened=int(strengthened or 0),
+            schema=int(schema),
         )
     except (TypeError, ValueError) as error:
         raise CorruptStoreError(

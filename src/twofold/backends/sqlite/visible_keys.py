@@ -219,8 +219,9 @@ def _compiled(head: Head, visible: Visibility) -> _Asked:
     condition = permitted(visible)
     at = store_time(visible.at)
     # 1, 1.0 and True are equal and have one hash, but a filter tells them apart: their types belong to the key.
+    # So does what tells whether a backup was copied into the file: keys of writes that are gone are given again.
     mode = "all" if visible.include_archived else "as of" if visible.as_of else "living"
-    cache_key = (condition.sql, mode, *zip(map(type, condition.params), condition.params, strict=True))
+    cache_key = (condition.sql, mode, head.schema, *zip(map(type, condition.params), condition.params, strict=True))
     # Touches do not count as writes, so what depends on them cannot be kept.
     lasting = not head.changed and not _looks_at_touches(condition.sql)
     return _Asked(cache_key, condition, at, visible.include_archived, visible.as_of, lasting)
