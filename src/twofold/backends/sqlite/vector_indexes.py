@@ -177,7 +177,10 @@ class VectorIndexes:
         dimension = _dimension(head)
         (vectors,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
         if self._codes is not None and self._is_large(dimension, vectors):
-            saved_codes = self._codes.load(connection, head, CompactIndex.empty(dimension).restored)
+            # Even an empty one FAISS may refuse to make: then it is no saved index, and what builds one takes note.
+            saved_codes = self._codes.load(
+                connection, head, lambda parts: CompactIndex.empty(dimension).restored(parts)
+            )
             return None if saved_codes is None else _brought_up(connection, head, *saved_codes)
         empty = empty_index(self._choice, dimension, room=vectors)
         saved = None if self._sidecar is None else self._sidecar.load(connection, head, empty.restored)

@@ -16,7 +16,7 @@ from twofold import Access, GivenVectors, StoreSettings
 from twofold.backends.sqlite import vector_indexes, vectors
 from twofold.errors import SearchUnavailableError
 from twofold.store import HybridStore
-from twofold.vectors import CompactIndex, choice
+from twofold.vectors import CompactIndex, choice, codes, flat
 
 pytest.importorskip("faiss", reason="the extra faiss is not installed")
 
@@ -200,6 +200,26 @@ def test_where_faiss_fails_the_vectors_themselves_are_kept(
         assert store.search("kettle", vector=query).has("index_building")
         assert ready(store)
         assert found(store, query) == found(truth, query)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_where_faiss_counts_wrong_the_vectors_themselves_are_kept(
+    path: Path, truth: HybridStore, monkeypatch: pytest.MonkeyPatch, *, saved: bool
+) -> None:
+    query = vectors_of(1, 7)[0]
+    if saved:
+        with opened(path) as store:
+            store.search("kettle", vector=query)
+            assert ready(store)
+    monkeypatch.setattr(codes, "_counts_right", lambda _: False)
+    monkeypatch.setattr(flat, "LEAST_ROWS", 2000)
+    with opened(path) as store:
+        assert store.search("kettle", vector=query).has("index_building")
+        assert ready(store)
+        assert found(store, query) == found(truth, query)
+        details = store.info().backend.details
+        assert details["vector_index"] == "exact"
+        assert "not right on this machine" in str(details["vector_index_problem"])
 
 
 def test_another_process_sees_what_was_written_here(path: Path, truth: HybridStore) -> None:
