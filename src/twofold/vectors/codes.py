@@ -102,7 +102,7 @@ class Codes:
         if len(centre) != dimension:
             raise ValueError(f"codes of {len(centre)} numbers")
         count, spread, *leans = map(float, parts["numbers"].astype(np.float64))
-        made = cls(Coding(centre, spread))
+        made = cls(Coding(centre, spread, int(parts["seed"][0])))
         made._faiss = load_faiss().deserialize_index(parts["codes"].astype(np.uint8, copy=False))
         made._faiss.invlists.resize(0, int(count))
         made._faiss.ntotal = int(count)
@@ -116,6 +116,7 @@ class Codes:
             return {
                 "codes": load_faiss().serialize_index(self._faiss),
                 "centre": self._coding.centre,
+                "seed": np.array([self._coding.seed], dtype=np.int64),
                 "lost_lengths": self._losses.lengths,
                 "numbers": np.array([count, self._coding.spread, self._losses.short, self._losses.beyond]),
             }

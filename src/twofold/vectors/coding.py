@@ -8,8 +8,8 @@ arXiv:2405.12497).
 
 from __future__ import annotations
 
-import functools
 import math
+import secrets
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -37,9 +37,9 @@ _BIN: Final = 4.0 / _BINS
 """All together they reach beyond any difference of two vectors of length 1."""
 _ROUNDING: Final = 1e-5
 """More than what float32 does to all this."""
+_SEED_BITS: Final = 32
 _ROUNDS: Final = 2
 """Of signs and transforms, after which a vector of a single number, or of equal ones, too looks like any other."""
-_SEED: Final = 4
 
 
 class Losses(NamedTuple):
@@ -103,15 +103,18 @@ class Coding:
     Args:
         centre: shape (dimension,): the mean of the vectors, or near it.
         spread: how far from it they are, as the root of the mean square.
+        seed: of the rotation. Default: drawn by lot, so that nobody can make vectors of which much is lost, and that
+            all searches would then have to allow for.
     """
 
-    def __init__(self, centre: Floats, spread: float) -> None:
+    def __init__(self, centre: Floats, spread: float, seed: int | None = None) -> None:
         self.centre: Final = centre
         self.spread: Final = spread
+        self.seed: Final = secrets.randbits(_SEED_BITS) if seed is None else seed
         self.dimension: Final = len(centre)
         self.step: Final = _STEP * spread / math.sqrt(self.dimension)
         """How far the levels are apart."""
-        self._rotation = _rotation(self.dimension)
+        self._rotation = _Rotation(self.dimension, self.seed)
         self._turned_centre = self._rotation.turned(centre)
 
     @classmethod
@@ -175,14 +178,15 @@ def _distances(units: Floats, centre: Floats) -> Floats:
 
 
 class _Rotation:
-    """A rotation that is as good as one drawn at random, the same at any time: each round changes the signs of numbers
-    drawn by lot, and takes the Fourier transform. It needs no matrix, and costs n log n.
+    """A rotation that is as good as one drawn at random: each round changes the signs of numbers drawn by lot, and
+    takes the Fourier transform. It needs no matrix, and costs n log n.
 
     Args:
         dimension: how many numbers a vector has.
+        seed: of the lot; the same one gives the same rotation at any time.
     """
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dimension: int, seed: int) -> None:
         self._dimension = dimension
         # Of a real vector's transform one half is told, in which all frequencies but the first and the middle one
         # stand for two.
@@ -190,7 +194,7 @@ class _Rotation:
         weights[0] = 1.0
         if dimension % 2 == 0:
             weights[-1] = 1.0
-        signs = np.random.default_rng(_SEED).choice(np.array([-1.0, 1.0], dtype=np.float32), (_ROUNDS, dimension))
+        signs = np.random.default_rng(seed).choice(np.array([-1.0, 1.0], dtype=np.float32), (_ROUNDS, dimension))
         self._factors = [signs[0], *(signs[1:] * weights), weights]
 
     def turned(self, vectors: Floats) -> Floats:
@@ -202,8 +206,3 @@ class _Rotation:
             vectors = found[..., 1 : self._dimension + 1]
         turned: Floats = vectors * weights
         return turned
-
-
-@functools.lru_cache(maxsize=8)
-def _rotation(dimension: int) -> _Rotation:
-    return _Rotation(dimension)

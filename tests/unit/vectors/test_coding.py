@@ -60,7 +60,7 @@ def uneven(chance: np.random.Generator, count: int, dimension: int) -> Any:
 
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4, 7, 16, 65, 384, 769])
 def test_a_rotation_keeps_products_and_spreads_numbers(dimension: int) -> None:
-    rotation = _Rotation(dimension)
+    rotation = _Rotation(dimension, 4)
     vectors = np.random.default_rng(1).standard_normal((20, dimension)).astype(np.float32)
     turned = rotation.turned(vectors)
     assert turned.dtype == np.float32
@@ -211,6 +211,23 @@ def test_faiss_is_not_used_where_its_sums_are_wrong(monkeypatch: pytest.MonkeyPa
             Codes(Coding.plain(48))
     finally:
         codes_module._counts_right.cache_clear()
+
+
+@needs_faiss
+def test_nobody_can_make_vectors_that_all_searches_have_to_allow_for() -> None:
+    chance = np.random.default_rng(6)
+    others = units_of(normal(chance, 20 * TOGETHER, 384))
+
+    def losses(hostile: Matrix) -> tuple[Coding, Losses]:
+        codes = Codes(Coding.for_such(others))
+        codes.add(0, np.concatenate([others, np.tile(hostile, (TOGETHER, 1))]))
+        return codes.coding, codes.search([others[0]], codes.count, None, 1)[0].losses
+
+    known, usual = losses(others[:1])
+    # Turned, it is a single number, far beyond the last level.
+    hostile = known._rotation.turned(np.eye(384, dtype=np.float32))[:, 7]
+    assert known.coded(hostile[np.newaxis]).losses.short > 10 * usual.short
+    assert losses(hostile)[1].short < 2 * usual.short
 
 
 def test_levels() -> None:
