@@ -28,8 +28,13 @@ class Gate:
         """Be inside with nobody else."""
         with self._condition:
             self._waiting += 1
-            self._condition.wait_for(lambda: self._inside == 0)
-            self._waiting -= 1
+            try:
+                self._condition.wait_for(lambda: self._inside == 0)
+            except BaseException:  # Ctrl-C: whoever stands behind this one has nobody to wait for any more
+                self._condition.notify_all()
+                raise
+            finally:
+                self._waiting -= 1
             self._inside = -1
         try:
             yield
