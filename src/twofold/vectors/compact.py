@@ -194,8 +194,13 @@ class CompactIndex(SearchedAlone):
         own, vectors = recent["keys"].astype(np.int64, copy=False), recent["vectors"].astype(np.float32, copy=False)
         units = _units(vectors)
         coded = _codable(self._codes, units)
-        if 2 * np.count_nonzero(coded) < _FOLDED or not self._codes.add(len(self._keys), units[coded]):
-            return self  # they lie too far, or another future of this index has gone there
+        if 2 * np.count_nonzero(coded) < _FOLDED:
+            return self  # most lie too far
+        try:
+            if not self._codes.add(len(self._keys), units[coded]):
+                return self  # another future of this index has gone there
+        except (RuntimeError, MemoryError):  # FAISS's own: they are as well found beside the codes
+            return self
         # As they are, not at a length of 1: a cosine is exact only of a vector's own numbers.
         rest = ExactIndex.empty(self.dimension).updated(own[:0], own[~coded], vectors[~coded])
         alive = self._alive

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from twofold.errors import InvalidVectorError
-from twofold.vectors import CompactIndex, ExactIndex, compact, faiss_library, subsets
+from twofold.vectors import CompactIndex, ExactIndex, codes, compact, faiss_library, subsets
 from twofold.vectors.codes import TOGETHER
 
 pytestmark = pytest.mark.skipif(faiss_library.faiss_problem() is not None, reason="the extra faiss is not installed")
@@ -125,6 +125,23 @@ def test_what_is_too_far_for_a_code_keeps_its_numbers_when_the_others_get_theirs
     assert f"recent={300 + (1200 + 4000 % TOGETHER) % TOGETHER}" in repr(folded)
     for query in (more[5], more[6], more[10] + more[15]):
         assert_same(folded, file, exact, query)
+
+
+def test_where_faiss_fails_what_is_new_stays_beside_the_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    vectors = clustered(7000)
+    index, exact, file = filled(vectors[:5000])
+    file.keys, file.vectors = np.arange(7000), vectors
+    new = np.arange(5000, 7000)
+    index, exact = index.updated(NONE, new, vectors[new]), exact.updated(NONE, new, vectors[new])
+    monkeypatch.setattr(codes, "_append", fail)
+    assert index.prepared() is index
+    monkeypatch.undo()
+    for each in (index, index.prepared()):
+        for query in (vectors[10], vectors[6000]):
+            assert_same(each, file, exact, query)
 
 
 def test_many_equal_ones_are_all_there() -> None:
