@@ -26,6 +26,10 @@ Nodes = npt.NDArray[np.int64]
 
 TOGETHER: Final = 32
 """How many codes FAISS interleaves; behind a smaller group nothing can be appended."""
+_ALONE: Final = 11
+"""FAISS's number for the scan that is quickest for one query; one in the midst of a call is not changed by it."""
+_IN_COMPANY: Final = 13
+"""And for several: they share what is read."""
 _BLOCK: Final = 256
 """How many are coded at a time: so many take a few hundred KB."""
 
@@ -222,6 +226,7 @@ def _nearest(
     if among is not None:
         params = faiss.SearchParametersIVF(nprobe=1, sel=bitmap_selector(among, index.ntotal))
     with threads(1):
+        index.implem = _ALONE if len(numbers) == 1 else _IN_COMPANY
         index.search_c(len(numbers), pointer(numbers), limit, pointer(products), pointer(nodes), params)
     return products, nodes
 
