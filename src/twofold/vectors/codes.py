@@ -40,7 +40,9 @@ class Proposed(NamedTuple):
     nodes: Nodes
     """The one that seems nearest first."""
     products: npt.NDArray[np.float32]
-    """With these, descending, and then with the most that any other one's can be."""
+    """With these, descending."""
+    rest: float
+    """The most that any other one's can be."""
     question: Question
     step: float
     """What a product counts in the cosine."""
@@ -51,21 +53,21 @@ class Proposed(NamedTuple):
     @property
     def most(self) -> float:
         """The most that the cosine of any other can be."""
-        seems = float(self.products[-1]) * self.step + self.across
+        seems = self.rest * self.step + self.across
         share = 1.0 - self.losses.short if seems > 0 else 1.0 + self.losses.beyond
         return self.question.offset + seems / share
 
     def at_least(self, cosine: float, after: int) -> Nodes:
         """Those behind the first ``after`` whose cosine can be so large."""
-        return self.nodes[after:][self.products[after:-1] >= self._least_product(cosine)]
+        return self.nodes[after:][self.products[after:] >= self._least_product(cosine)]
 
     def expected(self, cosine: float) -> float:
         """About how many there are whose cosine can be so large, those included that were not fetched: as if behind the
         last there were as many more again for each further step down in which the last half of them came.
         """
         count = len(self.nodes)
-        last, missing = float(self.products[count - 1]), self._least_product(cosine)
-        step = float(self.products[count // 2]) - last
+        last, missing = self.rest, self._least_product(cosine)
+        step = float(self.products[count // 2]) - last if count else 0.0
         return count * 2.0 ** min(64.0, (last - missing) / step) if step > 0 else math.inf
 
     def _least_product(self, cosine: float) -> float:
@@ -170,7 +172,7 @@ class Codes:
             At most ``limit`` of them each.
         """
         asked = [self._coding.question(query) for query in queries]
-        numbers = np.stack([each.numbers for each in asked])
+        numbers = np.concatenate([each.numbers for each in asked]).reshape(len(asked), -1)
         with self._gate.together():
             if among is None and self.count > known:
                 among = np.ones(known, dtype=np.bool_)
@@ -179,14 +181,14 @@ class Codes:
         return [self._proposed(*each, losses, lost) for each in zip(asked, nodes, products, strict=True)]
 
     def _proposed(self, question: Question, nodes: Nodes, products: Floats, losses: Losses, lost: float) -> Proposed:
-        there = int(np.count_nonzero(nodes >= 0))
-        if there < len(nodes):  # behind, it is all -1: FAISS leaves out who has the least product that there can be
-            products[there] = -(LEVELS - 1) / 2 * np.abs(question.numbers).sum()
-            products = products[: there + 1]
-        else:
-            products = np.append(products, products[-1])
         across = self._coding.across(lost, _grain(question.numbers))
-        return Proposed(nodes[:there], products, question, self._coding.step, across, losses)
+        if nodes[-1] >= 0:
+            return Proposed(nodes, products, float(products[-1]), question, self._coding.step, across, losses)
+        # Behind, it is all -1: there are no more, but for those with the least product that there can be, whom FAISS
+        # leaves out.
+        there = int(np.count_nonzero(nodes >= 0))
+        least = -(LEVELS - 1) / 2 * float(np.abs(question.numbers).sum())
+        return Proposed(nodes[:there], products[:there], least, question, self._coding.step, across, losses)
 
 
 @functools.cache

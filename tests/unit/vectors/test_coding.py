@@ -110,7 +110,7 @@ def test_what_is_said_is_not_much_more_than_what_is() -> None:
     codes.add(0, units)
     query = units_of(normal(chance, 1, 384))[0]
     (proposed,) = codes.search([query], len(units), None, 3200)
-    seems = proposed.products[:-1] * proposed.step + proposed.question.offset
+    seems = proposed.products * proposed.step + proposed.question.offset
     off = seems - units[proposed.nodes] @ query
     assert abs(off.mean()) < 0.001
     # A vector loses about 12 % of its length, in any direction: 0.12 / √384 of a product with the query.
