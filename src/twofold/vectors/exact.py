@@ -34,7 +34,7 @@ _BLOCK = 1024
 """How many rows are widened at a time: a few MB, so that they stay in the processor's cache."""
 _DEAD_SHARE = 0.25
 """Above this share of deleted rows the buffers are made anew without them."""
-_FEW = 3
+_FEW = 5
 """Up to so many times the rows that are asked for are scored exactly at once, without a scan before."""
 _LEAST_CAPACITY = 64
 """Rows that the first buffer has room for."""
