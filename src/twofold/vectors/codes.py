@@ -107,12 +107,12 @@ class Codes:
         centre = parts["centre"].astype(np.float32, copy=False)
         if len(centre) != dimension:
             raise ValueError(f"codes of {len(centre)} numbers")
-        count, spread, *leans = map(float, parts["numbers"].astype(np.float64))
+        count, spread, *rest = map(float, parts["numbers"].astype(np.float64))
         made = cls(Coding(centre, spread, int(parts["seed"][0])))
         made._faiss = load_faiss().deserialize_index(parts["codes"].astype(np.uint8, copy=False))
         made._faiss.invlists.resize(0, int(count))
         made._faiss.ntotal = int(count)
-        made._losses = Losses(parts["lost_lengths"].astype(np.int64), *leans)
+        made._losses = Losses(parts["lost_lengths"].astype(np.int64), *rest)
         made._across = made._losses.across(dimension)
         return made
 
@@ -124,13 +124,18 @@ class Codes:
                 "centre": self._coding.centre,
                 "seed": np.array([self._coding.seed], dtype=np.int64),
                 "lost_lengths": self._losses.lengths,
-                "numbers": np.array([count, self._coding.spread, self._losses.short, self._losses.beyond]),
+                "numbers": np.array([count, self._coding.spread, *self._losses[1:]]),
             }
 
     @property
     def coding(self) -> Coding:
         """How vectors are written."""
         return self._coding
+
+    @property
+    def all_fit(self) -> bool:
+        """Whether no vector is farther from the centre than the coding is made for: then it suits them."""
+        return self._losses.farthest <= self._coding.reach
 
     @property
     def count(self) -> int:

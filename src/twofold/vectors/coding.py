@@ -51,6 +51,8 @@ class Losses(NamedTuple):
     """By what share of its length a code falls short of its vector in the vector's own direction: the most there is."""
     beyond: float = 0.0
     """By what share it goes beyond that; much, where a vector lies next to the centre."""
+    farthest: float = 0.0
+    """How far the vectors are from the centre at most."""
 
     @classmethod
     def none(cls) -> Losses:
@@ -59,7 +61,12 @@ class Losses(NamedTuple):
 
     def and_of(self, other: Losses) -> Losses:
         """Of both together."""
-        return Losses(self.lengths + other.lengths, max(self.short, other.short), max(self.beyond, other.beyond))
+        return Losses(
+            self.lengths + other.lengths,
+            max(self.short, other.short),
+            max(self.beyond, other.beyond),
+            max(self.farthest, other.farthest),
+        )
 
     def across(self, dimension: int) -> float:
         """The most that the product of such a difference with a query can be, as far as it does not lie in the
@@ -130,9 +137,14 @@ class Coding:
         """One that any vectors of length 1 fit in."""
         return cls(np.zeros(dimension, dtype=np.float32), 1.0)
 
+    @property
+    def reach(self) -> float:
+        """How far from the centre a vector may be."""
+        return _REACH * self.spread
+
     def fits(self, units: Floats) -> npt.NDArray[np.bool_]:
         """Which of these vectors of length 1 are near enough to the centre."""
-        return _distances(units, self.centre) <= _REACH * self.spread
+        return _distances(units, self.centre) <= self.reach
 
     def coded(self, units: Floats) -> Coded:
         """The codes of vectors of length 1, shape (n, dimension), n at least 1."""
@@ -162,8 +174,14 @@ class Coding:
         """What codes lose: turned vectors, and what is lost of them, in steps."""
         lengths = self.step * np.sqrt(np.vecdot(lost, lost))
         bins = np.bincount((lengths / np.float32(_BIN)).astype(np.int64), minlength=_BINS)
-        leans = np.vecdot(numbers, lost) / np.maximum(np.vecdot(numbers, numbers), np.float32(1e-30))
-        return Losses(bins, min(max(0.0, float(leans.max())), 1 - _ROUNDING), max(0.0, -float(leans.min())))
+        squares = np.vecdot(numbers, numbers)
+        leans = np.vecdot(numbers, lost) / np.maximum(squares, np.float32(1e-30))
+        return Losses(
+            bins,
+            short=min(max(0.0, float(leans.max())), 1 - _ROUNDING),
+            beyond=max(0.0, -float(leans.min())),
+            farthest=self.step * math.sqrt(float(squares.max())),
+        )
 
 
 def levels_of(codes: npt.NDArray[np.uint8]) -> Floats:

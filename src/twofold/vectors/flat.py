@@ -149,10 +149,8 @@ class FlatIndex(SearchedAlone):
         """Codes of all rows; None if some do not fit in."""
         codes = Codes(coding)
         for block in self._blocks(0):
-            if not coding.fits(block).all():
-                return None
             codes.add(codes.count, block)
-        return codes
+        return codes if codes.all_fit else None
 
     def _blocks(self, start: int) -> Iterator[Floats]:
         """The rows from ``start`` on at a length of 1, some thousand at a time, as far as they fill whole groups."""
