@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before anything loads Ope
 import numpy as np
 from tests.benchmarks.baselines import bare_insert, blocked_embedder
 from tests.benchmarks.data import Corpus, make_corpus
-from tests.benchmarks.indexes import compare
+from tests.benchmarks.indexes import POOL, compare
 from tests.benchmarks.timing import interleaved
 
 import twofold
@@ -115,7 +115,7 @@ def print_indexes(records: int, dimension: int, queries: int, to: Path | None) -
     if to is not None:
         figures = {"records": records, "dimension": dimension, "queries": queries, "indexes": rows}
         to.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    print(f"{records:,} vectors of {dimension} numbers, {queries} queries, 100 neighbours each")
+    print(f"{records:,} vectors of {dimension} numbers, {queries} queries, {POOL} neighbours each")
     names = list(rows[0])
     print("  ".join(f"{name:>{max(12, len(name))}}" for name in names))
     for row in rows:

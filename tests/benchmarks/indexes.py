@@ -22,7 +22,7 @@ from twofold.config import INDEXES
 from twofold.testing.records import NEW_YEAR, make_record
 from twofold.testing.records import make_vectors as vectors_of
 
-__all__ = ["compare"]
+__all__ = ["POOL", "compare"]
 
 POOL = SearchParams().pool
 EVERYTHING = Visibility(Access.everything(), NEW_YEAR)
