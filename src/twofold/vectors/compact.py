@@ -49,8 +49,9 @@ _BLOCK: Final = 4096
 
 
 class CompactIndex(SearchedAlone):
-    """Vectors by key, searched by cosine, none missed. A snapshot, as :class:`twofold.vectors.VectorIndex` says; one
-    that is searched has to be told where the vectors are (:meth:`reading`).
+    """Vectors by key, searched by cosine, none missed but for what :class:`twofold.vectors.coding.Losses` leaves to
+    chance. A snapshot, as :class:`twofold.vectors.VectorIndex` says; one that is searched has to be told where the
+    vectors are (:meth:`reading`).
 
     Args:
         codes: of all vectors but the recent ones; later ones than ``keys`` are not this snapshot's.

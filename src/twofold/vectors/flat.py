@@ -39,7 +39,8 @@ _BLOCK: Final = 256
 
 
 class FlatIndex(SearchedAlone):
-    """Vectors by key, searched by cosine, none missed. A snapshot, as :class:`twofold.vectors.VectorIndex` says.
+    """Vectors by key, searched by cosine, none missed but for what :class:`twofold.vectors.coding.Losses` leaves to
+    chance. A snapshot, as :class:`twofold.vectors.VectorIndex` says.
 
     Args:
         rows: all vectors.
