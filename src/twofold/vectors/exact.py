@@ -234,11 +234,6 @@ class ExactIndex(SearchedAlone):
         """How many rows there are, dead ones included."""
         return self._size
 
-    @property
-    def row_keys(self) -> Keys:
-        """The record of each row, dead ones included; not to be written to."""
-        return self._buffers.keys[: self._size]
-
     def unit_vectors(self, rows: Rows | slice) -> Floats:
         """The vectors of these rows, scaled to a length of 1."""
         return self._buffers.vectors[rows] * self._buffers.inverse_lengths[rows, np.newaxis]
